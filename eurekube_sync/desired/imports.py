@@ -17,12 +17,13 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeAlias
 
 from eurekube_sync.desired.claims import every
-from eurekube_sync.desired.endpoints import choose_port
+from eurekube_sync.desired.endpoints import choose_port, numbers_of
 from eurekube_sync.desired.import_spec import Import, parse, service_name
 from eurekube_sync.desired.scope import (
     Address,
     Scope,
     import_refusal,
+    is_in,
     of_one_machine,
     parsed_address,
 )
@@ -55,8 +56,11 @@ class Socket(NamedTuple):
     numbers: tuple[int, ...]
 
     def __str__(self) -> str:
-        host = f"[{self.address}]" if ":" in self.address else self.address
-        return f"{host}:{','.join(map(str, self.numbers))}"
+        host = self.address
+        if ":" in host:
+            host = f"[{host}]"
+        numbers = ",".join(map(str, self.numbers))
+        return f"{host}:{numbers}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +138,8 @@ class Importing:
         for verdict in self.verdicts.values():
             if isinstance(verdict, LeftOut):
                 numbers[verdict.reason] = numbers.get(verdict.reason, 0) + 1
-        return dict(sorted(numbers.items(), key=lambda item: (-item[1], item[0])))
+        by_number = sorted(numbers, key=lambda reason: (-numbers[reason], reason))
+        return {reason: numbers[reason] for reason in by_number}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,12 +185,16 @@ class ByName:
     def of(self, spec: Import) -> Sequence[ObservedInstance]:
         """Return the instances of the app or VIP, and those whose app or VIP could not be read."""
         if spec.app is not None:
-            by_name, name = self._by_app, spec.app
+            name = spec.app
+            by_name = self._by_app
         else:
-            by_name, name = self._by_vip, spec.vip_address or ""
+            name = spec.vip_address or ""
+            by_name = self._by_vip
         instances = by_name.get(name.upper(), ())
-        nameless = by_name.get("", ())
-        return [*instances, *nameless] if nameless else instances
+        nameless = by_name.get("")
+        if nameless:
+            return [*instances, *nameless]
+        return instances
 
     @cached_property
     def _by_app(self) -> Mapping[str, Sequence[ObservedInstance]]:
@@ -232,12 +241,17 @@ def may_be_at(malformed: Iterable[ObservedInstance], socket: Socket) -> bool:
 
 @lru_cache(maxsize=65_536)  # called for each instance, and there are few VIP addresses
 def _vips(text: str) -> tuple[str, ...]:
-    return tuple([name.strip() for name in text.upper().split(",") if name.strip()])
+    names: list[str] = []
+    for part in text.upper().split(","):
+        name = part.strip()
+        if name:
+            names.append(name)
+    return tuple(names)
 
 
 def socket_of(piece: EndpointSlice, address: str) -> Socket:
     """Return the socket of an endpoint in a slice of an import."""
-    numbers = sorted({port.port for port in piece.ports if port.port is not None})
+    numbers = sorted(numbers_of([piece]))
     return Socket(address, tuple(numbers))
 
 
@@ -270,14 +284,23 @@ class Rules:
         status = import_.status
         if status is None or not status.owner or status.owner in self.owners:
             return None
-        return status.owner if status.syncer_class == (self.scope.syncer_class or "") else None
+        our_class = self.scope.syncer_class or ""
+        if status.syncer_class != our_class:
+            return None
+        return status.owner
 
 
 def claim_imports(view: ImportView, names: ByName, rules: Rules) -> dict[ImportRef, ImportClaim]:
     """Make one claim for each listed import in scope."""
-    taken = [import_ for import_ in every(view.imports) if rules.scope.takes_import(import_)]
+    taken: list[ImportObject] = []
+    for import_ in every(view.imports):
+        if rules.scope.takes_import(import_):
+            taken.append(import_)
     lists = _Lists(view, taken)
-    return {import_.ref: _claim(import_, view, lists, names, rules) for import_ in taken}
+    claims: dict[ImportRef, ImportClaim] = {}
+    for import_ in taken:
+        claims[import_.ref] = _claim(import_, view, lists, names, rules)
+    return claims
 
 
 class _Lists:
@@ -289,11 +312,13 @@ class _Lists:
         self.occupied: set[str] = set()  # addresses in slices of others, of all namespaces
         self._own: dict[str, list[EndpointSlice]] = {}  # by the UID of the import
         for source in view.slices.by_namespace.values():
-            for piece in source.data if isinstance(source, Complete) else ():
+            if not isinstance(source, Complete):
+                continue
+            for piece in source.data:
                 if is_of_an_import(piece):
                     self._own.setdefault(piece.owner_uid, []).append(piece)
                 else:
-                    self.occupied.update(endpoint.address for endpoint in piece.endpoints)
+                    self.occupied.update([endpoint.address for endpoint in piece.endpoints])
         self.makers: dict[tuple[str, str], ImportObject] = {}
         """The import that may make a Service of this namespace and name."""
         for import_ in sorted(imports, key=_seniority):
@@ -307,11 +332,13 @@ class _Lists:
         return tuple([piece for piece in own if piece.namespace == import_.namespace])
 
     def services(self, namespace: str) -> Mapping[str, Service]:
-        if namespace not in self._services:
+        services = self._services.get(namespace)
+        if services is None:
             source = self._view.services.of(namespace)
             listed = source.data if isinstance(source, Complete) else ()
-            self._services[namespace] = {service.name: service for service in listed}
-        return self._services[namespace]
+            services = {service.name: service for service in listed}
+            self._services[namespace] = services
+        return services
 
 
 def _seniority(import_: ImportObject) -> tuple[float, ImportRef, str]:
@@ -336,9 +363,11 @@ def _claim(
         return _unknown(import_, slices)
     own = lists.own(import_)
     if import_.deleted is not None:
-        if isinstance(view.crd_live, Unknown):
-            return _unknown(import_, view.crd_live, Reason(view.crd_live.cause))
-        return Ending(import_=import_, proof=view.crd_live.proof, slices=own)
+        live = view.crd_live
+        # While the CRD is being deleted, or may be, perhaps no person deleted the import.
+        if isinstance(live, Unknown):
+            return _unknown(import_, live, Reason(live.cause))
+        return Ending(import_=import_, proof=live.proof, slices=own)
     services = view.services.of(namespace)
     if isinstance(services, Unknown):
         return _unknown(import_, services)
@@ -354,11 +383,13 @@ def _claim(
     judge = _Judge(spec, place, family, lists.occupied, rules)
     instances = names.of(spec)
     malformed = malformed_of(instances, spec)
-    verdicts = {instance.key: judge.verdict(instance) for instance in instances}
+    verdicts: dict[InstanceKey, Verdict] = {}
+    for instance in instances:
+        verdicts[instance.key] = judge.verdict(instance)
     for instance in malformed:
         verdicts[instance.key] = _MALFORMED
     # Neither hides the other: a missing grant makes nobody's Service ours.
-    refusals = tuple([refusal for refusal in (grant, place.refusal) if refusal is not None])
+    refusals = [refusal for refusal in (grant, place.refusal) if refusal is not None]
     return Importing(
         import_=import_,
         spec=spec,
@@ -369,7 +400,7 @@ def _claim(
         family=family,
         verdicts=verdicts,
         malformed=malformed,
-        refusals=refusals,
+        refusals=tuple(refusals),
     )
 
 
@@ -384,11 +415,16 @@ def _family(
     | has others                      | the Service: no caller reaches endpoints of another one |
     | does not exist, or has none yet | the spec, else of the slices, else of the networks      |
     """
-    families = service.ip_families if service is not None else ()
-    if families:
-        return spec.address_family if spec.address_family in families else families[0]
-    before = own[0].address_type if own else rules.first_family
-    return spec.address_family or before
+    asked = spec.address_family
+    if service is not None and service.ip_families:
+        if asked in service.ip_families:
+            return asked
+        return service.ip_families[0]
+    if asked is not None:
+        return asked
+    if own:
+        return own[0].address_type
+    return rules.first_family
 
 
 def _lacking_family(spec: Import, service: Service) -> Refusal | None:
@@ -421,9 +457,14 @@ def _grant(spec: Import, view: ImportView, namespace: str) -> Refusal | Unknown 
             "unknown"
         )
         return Unknown(cause=Cause.UNUSABLE, message=why)
-    kind, name = ("app", spec.app) if spec.app is not None else ("VIP", spec.vip_address)
-    refused = import_refusal(kind, name or "", namespace, read.data[0].annotations)
-    return Refusal(Reason.NOT_GRANTED, refused) if refused else None
+    annotations = read.data[0].annotations
+    if spec.app is not None:
+        refused = import_refusal("app", spec.app, namespace, annotations)
+    else:
+        refused = import_refusal("VIP", spec.vip_address or "", namespace, annotations)
+    if refused:
+        return Refusal(Reason.NOT_GRANTED, refused)
+    return None
 
 
 # --- The Service ----------------------------------------------------------------------------------
@@ -452,24 +493,29 @@ def _placed(import_: ImportObject, spec: Import, lists: _Lists) -> _Place:
 
 def _adopted(spec: Import, service: Service | None) -> _Place:
     """Return the Service that exists, which is never changed."""
-    name = spec.service.name
-    port, secure = _HTTP, _secure(spec)  # of instances alone, while the Service is not known
+    asked = spec.service
+    port = _HTTP  # of instances alone, while the Service is not known
+    secure = _secure(spec)
     if service is None or service.is_external_name:
         why = "does not exist" if service is None else "is of type ExternalName"
-        missing = Refusal(Reason.NO_SERVICE, f"Service {name} {why}, and service.adopt needs it")
+        fault = f"Service {asked.name} {why}, and service.adopt needs it"
+        missing = Refusal(Reason.NO_SERVICE, fault)
         return _Place(service=service, secure_port=secure, refusal=missing)
     refusal = _lacking_family(spec, service)
     try:
-        port = _chosen(service, spec.service.port, "service.port").name
+        port = _chosen(service, asked.port, "service.port").name
         if secure is not None:
-            secure = _chosen(service, spec.service.secure_port, "service.securePort").name
+            secure = _chosen(service, asked.secure_port, "service.securePort").name
     except InvalidSyncer as error:
         refusal = Refusal(error.reason, str(error))
     return _Place(service=service, port=port, secure_port=secure, refusal=refusal)
 
 
 def _secure(spec: Import) -> str | None:
-    return None if spec.service.secure_port is None else _HTTPS
+    """Return the name of the secure port, if the spec offers one."""
+    if spec.service.secure_port is None:
+        return None
+    return _HTTPS
 
 
 def _chosen(service: Service, port: int | str | None, field: str) -> ServicePort:
@@ -477,9 +523,8 @@ def _chosen(service: Service, port: int | str | None, field: str) -> ServicePort
     chosen = choose_port(service, port, field=field)
     if chosen is None:
         wanted = f"the port {port}" if port is not None else "a port"
-        raise InvalidSyncer(
-            Reason.NO_SUCH_PORT, f"Service {service.name} does not have {wanted}: see {field}"
-        )
+        fault = f"Service {service.name} does not have {wanted}: see {field}"
+        raise InvalidSyncer(Reason.NO_SUCH_PORT, fault)
     return chosen
 
 
@@ -492,35 +537,43 @@ def _made(import_: ImportObject, spec: Import, service: Service | None, lists: _
     | exists, and another one has it   | nobody here                                          |
     | does not exist                   | the oldest import that names it                      |
     """
+    secure = _secure(spec)
+    refusal = _not_to_make(import_, spec, service, lists)
+    if refusal is not None:
+        return _Place(service=service, secure_port=secure, refusal=refusal)
+    asked = spec.service
+    ports = [ImportPort(name=_HTTP, port=_number(asked.port))]
+    if asked.secure_port is not None:
+        ports.append(ImportPort(name=_HTTPS, port=_number(asked.secure_port)))
+    to_make = ImportService(
+        owner=import_,
+        name=asked.name,
+        ports=tuple(ports),
+        headless=asked.headless,
+        family=spec.address_family,
+    )
+    return _Place(service=service, to_make=to_make, secure_port=secure)
+
+
+def _not_to_make(
+    import_: ImportObject, spec: Import, service: Service | None, lists: _Lists
+) -> Refusal | None:
+    """Return why the Service is not made or kept up to date by this import."""
     name = spec.service.name
-    ports = [ImportPort(name=_HTTP, port=_number(spec.service.port))]
-    if spec.service.secure_port is not None:
-        ports.append(ImportPort(name=_HTTPS, port=_number(spec.service.secure_port)))
-    refusal = None
     if service is None:
         maker = lists.makers.get((import_.namespace, name), import_)
-        if maker.uid != import_.uid:
-            why = f"import {maker.ref} is older and makes Service {name}"
-            refusal = Refusal(Reason.SERVICE_EXISTS, why)
-    elif (service.controller, service.owner_uid) != (IMPORT, import_.uid):
-        owner = service.controller or "nobody"
-        why = (
-            f"Service {name} exists and is not of this import (its controller: {owner}): name "
-            "another one in service.name, delete it, or set service.adopt"
-        )
-        refusal = Refusal(Reason.SERVICE_EXISTS, why)
-    else:
-        refusal = _lacking_family(spec, service)
-    to_make = None
-    if refusal is None:
-        to_make = ImportService(
-            owner=import_,
-            name=name,
-            ports=tuple(ports),
-            headless=spec.service.headless,
-            family=spec.address_family,
-        )
-    return _Place(service=service, to_make=to_make, secure_port=_secure(spec), refusal=refusal)
+        if maker.uid == import_.uid:
+            return None
+        why = f"import {maker.ref} is older and makes Service {name}"
+        return Refusal(Reason.SERVICE_EXISTS, why)
+    if service.controller == IMPORT and service.owner_uid == import_.uid:
+        return _lacking_family(spec, service)
+    owner = service.controller or "nobody"
+    why = (
+        f"Service {name} exists and is not of this import (its controller: {owner}): name "
+        "another one in service.name, delete it, or set service.adopt"
+    )
+    return Refusal(Reason.SERVICE_EXISTS, why)
 
 
 def _number(port: int | str | None) -> int:
@@ -566,10 +619,11 @@ class _Judge:
         | is in a slice that no import wrote                                | InCluster        |
         | enables no port that the Service offers                           | NoEnabledPort    |
         """
-        instance = observed.instance
         ports = self._ports(observed)
-        numbers = tuple(sorted({port.port for port in ports}))
-        socket = Socket(instance.ip_addr, numbers) if numbers else None
+        socket = None
+        if ports:
+            numbers = sorted({port.port for port in ports})
+            socket = Socket(observed.instance.ip_addr, tuple(numbers))
         reason, why = self._left_out(observed, ports)
         if reason is not None:
             return LeftOut(reason=reason, why=why, socket=socket)
@@ -579,11 +633,12 @@ class _Judge:
     def _left_out(
         self, observed: ObservedInstance, ports: Sequence[ImportPort]
     ) -> tuple[Reason | None, str]:
-        select, address = self._spec.select, observed.instance.ip_addr
+        spec = self._spec
+        address = observed.instance.ip_addr
         ours = observed.metadata.get(CLUSTER) in self._rules.clusters
-        if ours and not select.this_cluster:
+        if ours and not spec.select.this_cluster:
             return Reason.OWN_CLUSTER, "a syncer of this cluster registered it"
-        unlike = _unlike(observed.metadata, self._spec)
+        unlike = _unlike(observed.metadata, spec)
         if unlike:
             return Reason.NOT_MATCHING, unlike
         if observed.status is not InstanceStatus.UP:
@@ -602,11 +657,14 @@ class _Judge:
 
     def _ports(self, observed: ObservedInstance) -> tuple[ImportPort, ...]:
         """Return the ports that the instance enables and the Service offers."""
-        instance, place = observed.instance, self._place
+        instance = observed.instance
+        place = self._place
         offered = ((place.port, instance.port), (place.secure_port, instance.secure_port))
-        ports = []
+        ports: list[ImportPort] = []
         for name, port in offered:
-            if name is not None and port.enabled and 1 <= port.number <= 65535:
+            if name is None or not port.enabled:
+                continue
+            if 1 <= port.number <= 65535:
                 ports.append(ImportPort(name=name, port=port.number))
         return tuple(ports)
 
@@ -645,20 +703,20 @@ def _is_reserved(address: Address) -> bool:
 
 @lru_cache(maxsize=65_536)
 def _within(host: str, networks: tuple[Network, ...]) -> bool:
-    address = ipaddress.ip_address(host)
-    return any(address in network for network in networks)
+    return is_in(ipaddress.ip_address(host), networks)
 
 
 def networks_in(given: str) -> tuple[str, ...]:
     """Read the value of `--import-networks`. Raises ValueError with a message for the user."""
-    networks = []
+    networks: list[str] = []
     for part in given.split(","):
+        text = part.strip()
         try:
-            networks.append(str(ipaddress.ip_network(part.strip())))
+            network = ipaddress.ip_network(text)
         except ValueError as error:
-            raise ValueError(
-                f"{part.strip()!r} is no network: write it such as 10.20.0.0/16"
-            ) from error
+            fault = f"{text!r} is no network: write it such as 10.20.0.0/16"
+            raise ValueError(fault) from error
+        networks.append(str(network))
     return tuple(networks)
 
 
