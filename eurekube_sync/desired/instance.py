@@ -50,9 +50,8 @@ from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Listed, Unknown
 from eurekube_sync.model.text import cut
 
-_Place: TypeAlias = tuple[
-    str, int | None, int | None
-]  # the app, the plain and the secure port; None: off
+_Place: TypeAlias = tuple[str, int | None, int | None]
+"""The app, the plain and the secure port; None: off."""
 _NO_STATUS = SyncerStatus(observed_generation=0)
 _SECURE_PORT_OFF = Port(443, False)
 _MOST_WARNINGS = 5
@@ -101,12 +100,14 @@ class Naming:
         elif not places:
             for app in may:
                 places = places | left.get((syncer.namespace, app), set())
-        return Registered(
-            may=may,
-            apps=frozenset(app for app, _, _ in places),
-            ports=frozenset(plain for _, plain, _ in places if plain is not None),
-            secure_ports=frozenset(secure for _, _, secure in places if secure is not None),
-        )
+        apps: set[str] = set()
+        ports: set[int | None] = set()
+        secure_ports: set[int | None] = set()
+        for app, plain, secure in places:
+            apps.add(app)
+            ports.add(plain)
+            secure_ports.add(secure)
+        return Registered(may, frozenset(apps), _enabled(ports), _enabled(secure_ports))
 
     @cached_property
     def _places(
@@ -114,23 +115,35 @@ class Naming:
     ) -> tuple[Mapping[SyncerRef, set[_Place]], Mapping[tuple[str, str], set[_Place]]]:
         """The apps and ports in Eureka by syncer; and by namespace and app, where the syncer was
         deleted."""
-        living = set()
-        known = every(self.syncers) if self.syncers else ()
-        for syncer_object in known:
-            if syncer_object.deleted is None:
-                living.add(syncer_object.ref)
+        living = self._living
         by_syncer: dict[SyncerRef, set[_Place]] = {}
         left: dict[tuple[str, str], set[_Place]] = {}
         for instance in self.listed.values():
             syncer = syncer_of(instance)
             if syncer is None:
                 continue
-            app, registered = instance.key.app, instance.instance
-            place = (app, _number(registered.port), _number(registered.secure_port))
+            app = instance.key.app
+            there = instance.instance
+            place = (app, _number(there.port), _number(there.secure_port))
             by_syncer.setdefault(syncer, set()).add(place)
             if syncer not in living:
                 left.setdefault((syncer.namespace, app), set()).add(place)
         return by_syncer, left
+
+    @property
+    def _living(self) -> set[SyncerRef]:
+        """The syncers that are not deleted."""
+        living: set[SyncerRef] = set()
+        if self.syncers is not None:
+            for syncer in every(self.syncers):
+                if syncer.deleted is None:
+                    living.add(syncer.ref)
+        return living
+
+
+def _enabled(numbers: set[int | None]) -> frozenset[int]:
+    """Return the numbers of the ports that are on."""
+    return frozenset([number for number in numbers if number is not None])
 
 
 def _number(port: Port) -> int | None:
@@ -187,7 +200,9 @@ class Builder:
     def app_name(self, service: Service) -> str:
         """Return the app name in the spec, or else the Service's name. Raises InvalidSyncer for an
         invalid one."""
-        name = self.spec.app_name or check_app_name(f"Service {service.name}", service.name)
+        name = self.spec.app_name
+        if not name:
+            name = check_app_name(f"Service {service.name}", service.name)
         self.apps.add(name.upper())
         return name
 
@@ -205,10 +220,13 @@ class Builder:
         The status names the Service, and is still there if Eureka lost everything. Instances bear
         the name of no Service, but they survive their syncer and its status.
         """
-        numbers = self._served_before(field, service).intersection(offered)
+        before = self._served_before(field, service).intersection(offered)
         registered = self._registered((service,)).numbers(field)
-        if numbers and (numbers & registered or registered.isdisjoint(offered)):
-            return numbers
+        if before:
+            # Instances at another offered number are newer than the status.
+            elsewhere = before.isdisjoint(registered) and not registered.isdisjoint(offered)
+            if not elsewhere:
+                return before
         if len(registered) == 1:
             return registered.intersection(offered)
         return frozenset()
@@ -221,12 +239,11 @@ class Builder:
 
     def _served_before(self, field: str, service: Service) -> frozenset[int]:
         """Return the numbers of a Service in the status."""
-        numbers: set[int] = set()
+        numbers: set[int | None] = set()
         for served in self.before.ports:
-            number = served.port if field == "port" else served.secure_port
-            if served.service == service.name and number is not None:
-                numbers.add(number)
-        return frozenset(numbers)
+            if served.service == service.name:
+                numbers.add(served.port if field == "port" else served.secure_port)
+        return _enabled(numbers)
 
     def names_that_stay(self, services: Sequence[Service]) -> frozenset[str]:
         """Return the Services, by name, under whose names instances of the syncer are registered.
@@ -244,14 +261,13 @@ class Builder:
         keeps those of the status, because its pods may come back."""
         rows = {ServedPort(*served) for served in self._served}
         services = {row.service for row in rows}
-        for served in self.before.ports:
-            if served.service in self.remembered and served.service not in services:
-                rows.add(served)
-        ordered = sorted(rows, key=lambda row: (row.service, row.port or 0, row.secure_port or 0))
-        return tuple(ordered[:_MOST_SERVED_PORTS])
+        for before in self.before.ports:
+            if before.service in self.remembered and before.service not in services:
+                rows.add(before)
+        return tuple(sorted(rows, key=_row_order)[:_MOST_SERVED_PORTS])
 
     def _registered(self, services: Sequence[Service]) -> Registered:
-        may = frozenset(self.spec.app_of(service) for service in services)
+        may = frozenset([self.spec.app_of(service) for service in services])
         answer = self.naming.registered(self.spec.ref, may)
         self.asked.add(answer)
         return answer
@@ -361,19 +377,21 @@ class Builder:
             raise _no_host_name(
                 f"{site.label} has a host name instead of an IP to put before {suffix}"
             )
+        name = ""
         if base == "ip":
             name = _as_label(site.host)
         elif base == "nodeName":
             name = site.node
-        else:
-            name = site.pod.name if site.pod else ""
+        elif site.pod is not None:
+            name = site.pod.name
         if not name:
             raise _no_host_name(f"{site.label} has no {base}: set spec.hostName to ip")
         name += suffix
-        longest = max(len(label) for label in name.split("."))
+        longest = max(map(len, name.split(".")))
         if len(name) > _LONGEST_NAME or longest > _LONGEST_LABEL:
+            beginning = cut(name, 80)
             raise _no_host_name(
-                f"{site.label}: {cut(name, 80)} is too long for a host name ({_LONGEST_LABEL} "
+                f"{site.label}: {beginning} is too long for a host name ({_LONGEST_LABEL} "
                 f"characters a label, {_LONGEST_NAME} in all): set spec.hostName to ip"
             )
         return name
@@ -382,24 +400,36 @@ class Builder:
         paths = self.spec.paths
         if paths is NO_PATHS:
             return "", "", ""
-        scheme, port = "https", site.secure_port
+        scheme = "https"
+        port = site.secure_port
         if port is None:
-            scheme, port = "http", site.port
-        base = actuator = f"{scheme}://{host_name}:{port}"
+            scheme = "http"
+            port = site.port
+        origin = f"{scheme}://{host_name}"
         # As in Spring, status and health belong to the actuator, which may have its own port.
-        if paths.management_port:
-            actuator = f"{scheme}://{host_name}:{paths.management_port}"
+        actuator_port = paths.management_port or port
         return (
-            f"{base}{paths.home}" if paths.home else "",
-            f"{actuator}{paths.status}" if paths.status else "",
-            f"{actuator}{paths.health}" if paths.health else "",
+            _url(origin, port, paths.home),
+            _url(origin, actuator_port, paths.status),
+            _url(origin, actuator_port, paths.health),
         )
 
     def _metadata(self, site: Site) -> dict[str, str]:
         spec = self.spec
         metadata = dict(spec.metadata)
-        room = MOST_METADATA - size_of(metadata) if spec.metadata_from else 0
-        for entry in spec.metadata_from:
+        if spec.metadata_from:
+            self._add_metadata_from(site, metadata)
+        if spec.zone.from_endpoint and site.zone:
+            metadata[ZONE] = spec.zone.map.get(site.zone, site.zone)
+        management_port = spec.paths.management_port
+        if management_port is not None:
+            metadata[MANAGEMENT_PORT] = str(management_port)
+        return metadata
+
+    def _add_metadata_from(self, site: Site, metadata: dict[str, str]) -> None:
+        """Add the labels and annotations that the spec names, as far as there is room."""
+        room = MOST_METADATA - size_of(metadata)
+        for entry in self.spec.metadata_from:
             value = _value_of(entry, site)
             if value is None:
                 continue
@@ -412,11 +442,6 @@ class Builder:
             else:
                 metadata[entry.key] = value
                 room -= size
-        if spec.zone.from_endpoint and site.zone:
-            metadata[ZONE] = spec.zone.map.get(site.zone, site.zone)
-        if spec.paths.management_port is not None:
-            metadata[MANAGEMENT_PORT] = str(spec.paths.management_port)
-        return metadata
 
 
 def _value_of(entry: MetadataFrom, site: Site) -> str | None:
@@ -424,7 +449,8 @@ def _value_of(entry: MetadataFrom, site: Site) -> str | None:
     sources: list[tuple[str | None, Mapping[str, str]]] = []
     pod = site.pod_metadata
     if pod is not None:
-        sources += [(entry.pod_label, pod.labels), (entry.pod_annotation, pod.annotations)]
+        sources.append((entry.pod_label, pod.labels))
+        sources.append((entry.pod_annotation, pod.annotations))
     for service in site.services:
         sources.append((entry.service_label, service.labels))
         sources.append((entry.service_annotation, service.annotations))
@@ -432,6 +458,17 @@ def _value_of(entry: MetadataFrom, site: Site) -> str | None:
         if name is not None and name in texts:
             return texts[name]
     return None
+
+
+def _url(origin: str, port: int | None, path: str | None) -> str:
+    """Return the URL of a path; empty without a path."""
+    if path:
+        return f"{origin}:{port}{path}"
+    return ""
+
+
+def _row_order(row: ServedPort) -> tuple[str, int, int]:
+    return (row.service, row.port or 0, row.secure_port or 0)
 
 
 def _no_host_name(message: str) -> InvalidSyncer:
