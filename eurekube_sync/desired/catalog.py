@@ -101,14 +101,17 @@ def drain_of(
     unknown: set[Kind] = set()
     for service in services:
         if DRAIN_ANNOTATION in service.annotations:
-            annotated.append((Drainer(Kind.SERVICE, service.name), _of_service(service)))
+            drainer = Drainer(Kind.SERVICE, service.name)
+            annotated.append((drainer, _of_service(service)))
     if pod is not None and pods is not None:
         listed = None if isinstance(pods, Unknown) else pods.get(pod.uid)
         if listed is None:  # the list failed, or is older than the pod
             unknown.add(Kind.POD)
         else:
-            annotated.append((Drainer(Kind.POD, pod.name), listed))
+            drainer = Drainer(Kind.POD, pod.name)
+            annotated.append((drainer, listed))
     drained = _drained_by(annotated)
+    # Whether the pod is behind such a Service is unknown, so the mark in Eureka counts.
     if Kind.SERVICE not in drained and _any_drains(perhaps):
         unknown.add(Kind.SERVICE)
     if not annotated and not unknown:  # as of nearly all instances
@@ -260,7 +263,7 @@ class Catalog:
     def _indexed(
         self, name: str, source: Source[tuple[T, ...]], id_of: Callable[[T], str]
     ) -> Mapping[str, T]:
-        self.asked += 1
+        self.asked += 1  # a claim that asked is made anew in each pass
         if isinstance(source, Unknown):
             if source.cause is Cause.API_MISSING:
                 # It is known that there is none of them. As with an invalid spec, nothing is
@@ -382,12 +385,17 @@ def pods_by_socket(view: ClusterView) -> Mapping[PodSocket, Complete[frozenset[s
                 sockets = [(endpoint.address, number) for number in numbers]
                 if pod.uid in hosts:
                     sockets += _at_node(hosts[pod.uid], numbers)
+                is_ready = healthy(endpoint, service)
                 for address, number in sockets:
                     socket = (namespace, address, number)
                     listed.setdefault(socket, set()).add(pod.uid)
-                    if healthy(endpoint, service):
+                    if is_ready:
                         ready.add(socket)
-    return {socket: Complete(data=frozenset(listed[socket])) for socket in ready}
+    proofs: dict[PodSocket, Complete[frozenset[str]]] = {}
+    for socket in ready:
+        uids = frozenset(listed[socket])
+        proofs[socket] = Complete(data=uids)
+    return proofs
 
 
 def _hosts_in(namespace: str, view: ClusterView) -> Mapping[str, PodHost]:

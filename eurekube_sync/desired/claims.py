@@ -77,7 +77,8 @@ class Wanted:
     def elsewhere(self) -> bool:
         """Whether the cluster gave the address to another namespace. A lost instance is then not
         registered again."""
-        return self.rival is not None and self.rival.right is Right.ALLOTTED
+        rival = self.rival
+        return rival is not None and rival.right is Right.ALLOTTED
 
     @property
     def if_gone(self) -> Instance | None:
@@ -358,11 +359,8 @@ class Desired:
         """Yield each wanted instance with its key, and the claim that wants it."""
         for key in self.wanted_by:
             claim = self.server_of(key)
-            if claim is None:
-                continue
-            wanted = claim.wanted.get(key)
-            if wanted is not None:
-                yield key, claim, wanted
+            if claim is not None and key in claim.wanted:
+                yield key, claim, claim.wanted[key]
 
     def server_of(self, key: InstanceKey) -> Serving | None:
         """Return the claim that wants an instance with this key."""
@@ -378,8 +376,9 @@ class Desired:
             return self
         left_out: list[InstanceKey] = []
         for key, syncer in self.wanted_by.items():
+            claim = changed.get(syncer)
             # A key that one syncer leaves out another may want.
-            if syncer in changed and changed[syncer].wanted_at(key) is None:
+            if claim is not None and claim.wanted_at(key) is None:
                 left_out.append(key)
         wanted_by = self.wanted_by
         if left_out:

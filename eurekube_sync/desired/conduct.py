@@ -28,7 +28,11 @@ class Measure(StrEnum):
     SHARE = "share {}%"
 
 
-_FORMS = {int: (Measure.COUNT, _MOST), str: (Measure.PODS, 100), dict: (Measure.SHARE, 100)}
+_FORMS = {
+    int: (Measure.COUNT, _MOST),
+    str: (Measure.PODS, 100),
+    dict: (Measure.SHARE, 100),
+}
 """By the type of `spec.limit`, the unit and the highest value."""
 
 
@@ -106,9 +110,11 @@ def parse_limit(limit: Any, wrong: Faults) -> Limit | None:
     if isinstance(limit, dict) and limit.keys() == {"share"}:
         mark = f"share {limit['share']}"
     known = read_mark(mark)
-    measure, most = _FORMS.get(type(limit), (None, 0))
-    if known and known.measure is measure and known.value <= most:
-        return known
+    form = _FORMS.get(type(limit))
+    if known is not None and form is not None:
+        measure, most = form
+        if known.measure is measure and known.value <= most:
+            return known
     fault = f"{limit!r} is not a number in 0..{_MOST}, a percentage such as 20%, or {{share: 10%}}"
     wrong.add(("limit",), fault)
     return None

@@ -27,7 +27,7 @@ from eurekube_sync.model.kubernetes import (
     ServicePort,
 )
 from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.text import listed
+from eurekube_sync.model.text import listed, one_or_more
 
 HTTP = "http"  # the name of the port that is the default
 Numbers: TypeAlias = frozenset[int]  # in place of a port that cannot be resolved any more
@@ -120,7 +120,7 @@ def choose_port(
     if port is None:
         fitting = _default_ports(service)
         fits = " has the ports"
-    elif service.ports or service.other_ports:
+    elif service.ports or service.other_ports:  # TCP, and those that Eureka's clients cannot call
         fitting = _numbered_ports(service, port)
         fits = f": {port} fits the ports"
     else:  # a headless Service may have no ports, although its pods listen
@@ -190,15 +190,14 @@ def _no_such_port(
     offered: list[str] = []
     others: list[str] = []
     for service in first:
-        offered.append(f"{service.name} has {_ports(service.ports)}")
+        ports = _ports(service.ports)
+        offered.append(f"{service.name} has {ports}")
         others += service.other_ports
     if any(service.ports for service in services):
         there = "; ".join(offered)
         return f"no Service has the port {port!r}: {there}; name one of these in spec.{field}"
     names = ", ".join(names_of(first))
-    have = f"Services {names} have"
-    if len(services) == 1:
-        have = f"Service {names} has"
+    have = one_or_more(len(services), f"Service {names} has", f"Services {names} have")
     if others:
         only = ", ".join(others)
         return f"{have} no TCP port, only {only}: Eureka's clients call TCP ports"
@@ -220,10 +219,10 @@ def stays(error: InvalidSyncer, numbers: Iterable[int]) -> str:
     """Return the warning that a port cannot be resolved any more, and that the numbers of before
     are served on."""
     words = [str(number) for number in sorted(numbers)]
-    ports = f"port {words[0]} is"
-    if len(words) > 1:
-        ports = f"ports {listed(words, 'and')} are"
-    return f"{error}. Until then {ports} served on, as before"
+    port = one_or_more(len(words), "port", "ports")
+    are = one_or_more(len(words), "is", "are")
+    which = listed(words, "and")
+    return f"{error}. Until then {port} {which} {are} served on, as before"
 
 
 def _ports(ports: Iterable[ServicePort | EndpointPort]) -> str:
@@ -241,14 +240,14 @@ def slices_in_use(service: Service, slices: Sequence[EndpointSlice]) -> Sequence
     Service's ports, is a stray if another slice shows what the Service has. kube-proxy ignores
     it. With a selector, the controller's own slice shows that even if it has no endpoints, and
     so no ports."""
-    others = []
+    others: list[EndpointSlice] = []
     telling = False  # whether another slice shows what the Service has
     for piece in slices:
-        lacks_all = _lacks_ports(service, piece)
-        by_cluster = written_by_cluster(service, piece)
-        if by_cluster or not lacks_all or not piece.endpoints:
+        if written_by_cluster(service, piece) or not _lacks_ports(service, piece):
             others.append(piece)
-            telling = telling or by_cluster or not lacks_all
+            telling = True
+        elif not piece.endpoints:  # it leads nowhere, and shows nothing either
+            others.append(piece)
     if telling:
         return others
     return slices
@@ -265,13 +264,17 @@ def strays_of(service: Service, slices: Sequence[EndpointSlice]) -> Iterator[str
     used = slices_in_use(service, slices)
     if len(used) == len(slices):
         return  # nearly always
+    offered = _ports(service.ports)
     for stray in sorted(slices, key=lambda piece: piece.name):
-        if stray not in used:
-            yield (
-                f"EndpointSlice {stray.name} ({_writer(stray)}) is ignored, as kube-proxy ignores "
-                f"it: its port is {_ports(stray.ports)}, and Service {service.name} has "
-                f"{_ports(service.ports)}; delete the slice, or name its port as the Service does"
-            )
+        if stray in used:
+            continue
+        writer = _writer(stray)
+        ports = _ports(stray.ports)
+        yield (
+            f"EndpointSlice {stray.name} ({writer}) is ignored, as kube-proxy ignores it: its port "
+            f"is {ports}, and Service {service.name} has {offered}; delete the slice, or name its "
+            "port as the Service does"
+        )
 
 
 def outdated(service: Service, slices: Sequence[EndpointSlice], family: str) -> Iterator[Endpoint]:
@@ -296,13 +299,15 @@ def renumbered(
     writers do not count: nobody will correct them, and kube-proxy sends calls to all of their
     endpoints."""
     written: list[tuple[int, EndpointSlice]] = []
+    written_numbers: set[int] = set()
     for piece in slices:
         number = _number(piece, port, service)
         if number is None or piece.address_type != family:
             continue
         if written_by_cluster(service, piece):
             written.append((number, piece))
-    if len({number for number, _ in written}) < 2:  # the usual case
+            written_numbers.add(number)
+    if len(written_numbers) < 2:  # the usual case
         return {}
     numbers: dict[str, set[int]] = {}
     endpoints: dict[str, list[Endpoint]] = {}
@@ -399,7 +404,7 @@ def _number(piece: EndpointSlice, port: ServicePort | Numbers, service: Service)
             if own.port in port:
                 return own.port
         return None
-    if not piece.ports and not service.ports:
+    if not piece.ports and not service.ports:  # of a headless Service: the pods listen on it
         return port.port
     for own in piece.ports:
         if own.name == port.name:
@@ -417,18 +422,23 @@ def _no_slice_has(
     else:
         name = port.name or str(port.port)
         target = port.target
-    ours = [piece for piece in filled if written_by_cluster(service, piece)]
-    first = min(ours or filled, key=lambda piece: piece.name)
-    if not ours:
-        fault = (
-            f"no EndpointSlice of Service {service.name} has the port {name}: {first.name} "
-            f"({_writer(first)}) has {_ports(first.ports)}; name its port as the Service does"
-        )
-        return f"endpointslice {first.name}", fault
-    labels: list[str] = []  # of endpoints in slices that are not outdated
-    for piece in ours:
+    ours: list[EndpointSlice] = []
+    labels: list[str] = []  # of endpoints in slices of ours that are not outdated
+    for piece in filled:
+        if not written_by_cluster(service, piece):
+            continue
+        ours.append(piece)
         if not piece.ports or not _lacks_ports(service, piece):
             labels += [label_of(endpoint) for endpoint in piece.endpoints]
+    first = min(ours or filled, key=lambda piece: piece.name)
+    ports = _ports(first.ports)
+    if not ours:
+        writer = _writer(first)
+        fault = (
+            f"no EndpointSlice of Service {service.name} has the port {name}: {first.name} "
+            f"({writer}) has {ports}; name its port as the Service does"
+        )
+        return f"endpointslice {first.name}", fault
     if isinstance(target, str) and labels:
         # The controller leaves out a port whose target no container of the pod has
         # (podutil.FindPort).
@@ -440,8 +450,8 @@ def _no_slice_has(
     else:
         fault = (
             f"the EndpointSlices of Service {service.name} do not have its port {name} yet: "
-            f"{first.name} has {_ports(first.ports)}; the cluster writes them again after the "
-            "Service's ports have changed"
+            f"{first.name} has {ports}; the cluster writes them again after the Service's ports "
+            "have changed"
         )
     return f"service {service.name}", fault
 
@@ -620,11 +630,13 @@ def paired(
             continue
         only_ones = len(others) == 1 and len(there) == 1
         for backend in there:
+            identity = backend.identity
             beside = [other for other in others if not other.slices.isdisjoint(backend.slices)]
             if backend.endpoint.pod is not None:
-                pairs[backend.identity] = min(beside or others, key=lambda other: other.port)
+                pairs[identity] = min(beside or others, key=lambda other: other.port)
+            # Without a pod there may be several processes at one address.
             elif only_ones:
-                pairs[backend.identity] = others[0]
+                pairs[identity] = others[0]
             elif len(beside) == 1:
-                pairs[backend.identity] = beside[0]
+                pairs[identity] = beside[0]
     return pairs

@@ -69,7 +69,7 @@ def of_ingresses(
                 paths_of.setdefault(path.host, set()).add(path.path)
         for host in sorted(paths_of):
             routed = True
-            if "*" in host:
+            if "*" in host:  # nobody can call it
                 missing.append(f"{by} has the host {host}, which is no address")
                 continue
             addresses = [host] if host else ingress.addresses
@@ -105,12 +105,14 @@ def of_gateways(
     entries: dict[str, Entry] = {}
     missing: list[str] = []
     routed = False
-    for route in sorted(routes, key=lambda route: (route.namespace, route.name)):
+    by_name = sorted(routes, key=lambda route: (route.namespace, route.name))
+    for route in by_name:
         paths = _paths_to(service, ports, route)
         if not paths:
             continue
         by = f"HTTPRoute {route.name}"
         if route.namespace != service.namespace:
+            # In the Gateway API, only a grant in the Service's namespace permits such a route.
             by = f"HTTPRoute {route.namespace}/{route.name}"
             if not _is_permitted(route, service, grants):
                 missing.append(f"no ReferenceGrant permits {by} to lead to Service {service.name}")
@@ -142,8 +144,9 @@ def of_gateways(
 
 
 def _entries(entries: Mapping[str, Entry], missing: Sequence[str], *, routed: bool) -> Entries:
+    hosts = list(entries.values())
     whys = dict.fromkeys(missing)  # each once
-    return Entries(entries=list(entries.values()), why="; ".join(whys), routed=routed)
+    return Entries(entries=hosts, why="; ".join(whys), routed=routed)
 
 
 def _paths_to(
@@ -152,7 +155,9 @@ def _paths_to(
     """Return the paths by which a route leads to the Service, or to one of its `ports`."""
     paths: set[str] = set()
     for path in route.paths:
-        if path.namespace == service.namespace and _leads_to(path, service, ports):
+        if path.namespace != service.namespace:
+            continue
+        if _leads_to(path, service, ports):
             paths.add(path.path)
     return paths
 
@@ -179,8 +184,9 @@ def _listeners(gateway: Gateway, parent: RouteParent, route: HttpRoute) -> Seque
     """Return the listeners of a Gateway to which a route is attached."""
     listeners: list[Listener] = []
     for listener in gateway.listeners:
-        if parent.section not in ("", listener.name) or parent.port not in (None, listener.port):
-            continue  # the route names another listener
+        is_named = parent.section in ("", listener.name)
+        if not is_named or parent.port not in (None, listener.port):
+            continue
         for host in route.hostnames or ("",):
             if _common(host, listener.hostname) is not None:
                 listeners.append(listener)
@@ -223,10 +229,9 @@ def _with_listener(entry: Entry | None, host: str, listener: Listener, warning: 
     """Return the entry of a host with the port of one more listener; the first of each kind
     stays."""
     entry = entry or Entry(host=host, port=None, secure_port=None, warning=warning)
-    if listener.secure:
-        if entry.secure_port is None:
-            return replace(entry, secure_port=listener.port)
-    elif entry.port is None:
+    if listener.secure and entry.secure_port is None:
+        return replace(entry, secure_port=listener.port)
+    if not listener.secure and entry.port is None:
         return replace(entry, port=listener.port)
     return entry
 
@@ -295,7 +300,7 @@ def sites_at(site: Site, entries: Entries, spec: Syncer) -> Sequence[Site] | str
         if isinstance(spec.port, int):
             plain = spec.port
         elif spec.port is None and spec.secure_port is not None:
-            plain = None
+            plain = None  # only the secure port is asked for
         if isinstance(spec.secure_port, int) and secure is not None:
             secure = spec.secure_port
         if plain is not None or secure is not None:

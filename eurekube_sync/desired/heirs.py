@@ -55,7 +55,7 @@ class Heirs:
         self._doubtful: dict[tuple[str, str], list[Serving]] = {}  # by namespace and app
         for _, claim in sorted(claims.items()):
             self._add(claim)
-        self._unlisted = []
+        self._unlisted: list[str] = []  # namespaces whose syncers could not be listed
         for namespace, source in sorted(syncers.by_namespace.items()):
             if isinstance(source, Unknown) and source.cause is not Cause.NOT_READ:
                 self._unlisted.append(namespace)
@@ -68,13 +68,16 @@ class Heirs:
         if isinstance(claim, Serving):
             if claim.keeps_any and not claim.conduct.claims_nothing:
                 for app in claim.apps:
-                    self._doubtful.setdefault((namespace, app), []).append(claim)
+                    doubtful = self._doubtful.setdefault((namespace, app), [])
+                    doubtful.append(claim)
         elif isinstance(claim, NotServed) and syncer.deleted is None:
             if claim.source is not None:
-                self._unread.setdefault(namespace, []).append(claim)
+                unread = self._unread.setdefault(namespace, [])
+                unread.append(claim)
             # Without a grant or the right to select there, it must not keep what another deletes.
             elif claim.refused is None and self._scope.may_select(syncer):
-                self._unserved.setdefault(namespace, []).append(claim)
+                unserved = self._unserved.setdefault(namespace, [])
+                unserved.append(claim)
 
     @property
     def any(self) -> bool:
@@ -94,13 +97,14 @@ class Heirs:
         another app waits for it."""
         key = instance.key
         for claim in self._doubtful.get((namespace, key.app), ()):
+            # Where it has decided, it wants the instance, or lets it go.
             verdict = claim.verdicts.get(key)
             decided = verdict is not None and not isinstance(verdict, Kept)
             other = claim.syncer.ref
-            if decided or other == syncer_of(instance):
+            if decided:
                 continue
             why = claim.keeps(instance)
-            if why is not None:
+            if why is not None and other != syncer_of(instance):
                 return f"syncer {other} may claim it: {why}"
         return None
 
@@ -126,12 +130,14 @@ class Heirs:
     def of_id(self, key: InstanceKey, namespace: str) -> str | None:
         """Return why an id that no list shows may be another syncer's by now, as a clause; None if
         all syncers that may register it could be read. Their Services are in `namespace`."""
-        return self._in(namespace).may_claim(key.app, address_in(key), of_a_pod=False)
+        claimants = self._in(namespace)
+        return claimants.may_claim(key.app, address_in(key), of_a_pod=False)
 
     def _in(self, namespace: str) -> _Claimants:
         claimants = self._unread_in.get(namespace)
         if claimants is None:
-            unlisted = [own for own in self._unlisted if self._scope.may_reach(own, namespace)]
+            scope = self._scope
+            unlisted = [own for own in self._unlisted if scope.may_reach(own, namespace)]
             unread = self._unread.get(namespace, ())
             # Without such a syncer the Services of the namespace are not needed.
             catalog = self._catalogs.of(namespace) if unread or unlisted else None
@@ -185,7 +191,8 @@ class _Claimants:
             if outdated or missing_slices(service, slices, family=None):
                 self._incomplete.add(service.name)
             for place in _places_in(slices):
-                self._services_of.setdefault(place, []).append(service.name)
+                services = self._services_of.setdefault(place, [])
+                services.append(service.name)
 
     def _add(self, claim: NotServed, catalog: Catalog | None) -> None:
         """Add what a syncer may claim, as far as its Services are known. Of several, the first
@@ -275,10 +282,10 @@ def kept_for(instance: ObservedInstance, desired: Desired) -> str | None:
     claim = desired.claims.get(syncer) if syncer else None
     if claim is None or isinstance(claim, Deleting):
         return heirs.of_given_up(instance)
-    if isinstance(claim, NotServed):
+    if isinstance(claim, NotServed):  # it keeps the instance itself
         return None
     verdict = claim.verdicts.get(instance.key)
-    if verdict is None:
+    if verdict is None:  # its Services lack the endpoint
         return heirs.of(instance)
     if claim.conduct.claims_nothing and wanted_in(verdict) is not None:
         return heirs.of_given_up(instance)

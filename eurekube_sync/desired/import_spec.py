@@ -76,7 +76,7 @@ def parse(import_: ImportObject) -> Import:
     wrong = Faults()
     if import_.name and not _LABEL.fullmatch(import_.name):
         wrong[("metadata", "name"), _NAME_RULE] = Reason.INVALID_NAME
-    spec = in_shape(raw, _SPEC.type, wrong)
+    spec = in_shape(raw, _SPEC, wrong)
     _check_names(spec, wrong)
     _check_ports(spec.service, wrong)
     _check_select(spec.select, wrong)
@@ -85,7 +85,8 @@ def parse(import_: ImportObject) -> Import:
     fields = msgspec.structs.asdict(spec)
     fields["service"] = _with_defaults(spec.service, import_.name)
     if spec.vip_address is None:
-        fields["app"] = (spec.app or import_.name).upper()
+        app = spec.app or import_.name
+        fields["app"] = app.upper()
     return Import(**fields, ref=import_.ref)
 
 

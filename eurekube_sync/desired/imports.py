@@ -84,7 +84,9 @@ Verdict: TypeAlias = Wanted | LeftOut
 
 
 def _names(wanted: Wanted) -> tuple[int, tuple[str, ...]]:
-    return len(wanted.ports), tuple([port.name for port in wanted.ports])
+    """Return by how many ports an instance is reached, and their names."""
+    names = [port.name for port in wanted.ports]
+    return len(names), tuple(names)
 
 
 class Refusal(NamedTuple):
@@ -137,7 +139,8 @@ class Importing:
         numbers: dict[Reason, int] = {}
         for verdict in self.verdicts.values():
             if isinstance(verdict, LeftOut):
-                numbers[verdict.reason] = numbers.get(verdict.reason, 0) + 1
+                reason = verdict.reason
+                numbers[reason] = numbers.get(reason, 0) + 1
         by_number = sorted(numbers, key=lambda reason: (-numbers[reason], reason))
         return {reason: numbers[reason] for reason in by_number}
 
@@ -234,7 +237,9 @@ def may_be_at(malformed: Iterable[ObservedInstance], socket: Socket) -> bool:
     """Say whether one of these instances may be the endpoint: their ports are not asked, because
     the address is often all that was read."""
     for instance in malformed:
-        if "ip_addr" in instance.unread or instance.instance.ip_addr == socket.address:
+        if "ip_addr" in instance.unread:
+            return True
+        if instance.instance.ip_addr == socket.address:
             return True
     return False
 
@@ -282,12 +287,12 @@ class Rules:
         would undo each other's writes in each pass. One of another class does not serve it any
         more."""
         status = import_.status
-        if status is None or not status.owner or status.owner in self.owners:
+        if status is None or status.owner in self.owners:
             return None
         our_class = self.scope.syncer_class or ""
         if status.syncer_class != our_class:
             return None
-        return status.owner
+        return status.owner or None
 
 
 def claim_imports(view: ImportView, names: ByName, rules: Rules) -> dict[ImportRef, ImportClaim]:
@@ -328,8 +333,9 @@ class _Lists:
 
     def own(self, import_: ImportObject) -> tuple[EndpointSlice, ...]:
         """Return the slices of an import. Its UID tells them, so another `--owner` strands none."""
+        namespace = import_.namespace
         own = self._own.get(import_.uid, ())
-        return tuple([piece for piece in own if piece.namespace == import_.namespace])
+        return tuple([piece for piece in own if piece.namespace == namespace])
 
     def services(self, namespace: str) -> Mapping[str, Service]:
         services = self._services.get(namespace)
@@ -429,12 +435,10 @@ def _family(
 
 def _lacking_family(spec: Import, service: Service) -> Refusal | None:
     """Return the refusal if the Service has no addresses of the family in the spec."""
-    families = service.ip_families
-    if spec.address_family is None or not families or spec.address_family in families:
+    asked = spec.address_family
+    if asked is None or not service.ip_families or asked in service.ip_families:
         return None
-    message = (
-        f"Service {service.name} has no addresses of {spec.address_family}: correct addressFamily"
-    )
+    message = f"Service {service.name} has no addresses of {asked}: correct addressFamily"
     return Refusal(Reason.NO_SERVICE, message)
 
 
@@ -485,7 +489,8 @@ class _Place:
 
 
 def _placed(import_: ImportObject, spec: Import, lists: _Lists) -> _Place:
-    service = lists.services(import_.namespace).get(spec.service.name)
+    services = lists.services(import_.namespace)
+    service = services.get(spec.service.name)
     if spec.service.adopt:
         return _adopted(spec, service)
     return _made(import_, spec, service, lists)
@@ -541,6 +546,7 @@ def _made(import_: ImportObject, spec: Import, service: Service | None, lists: _
     refusal = _not_to_make(import_, spec, service, lists)
     if refusal is not None:
         return _Place(service=service, secure_port=secure, refusal=refusal)
+    # It is made even if the app has no instances, so that its address is stable.
     asked = spec.service
     ports = [ImportPort(name=_HTTP, port=_number(asked.port))]
     if asked.secure_port is not None:
@@ -561,11 +567,13 @@ def _not_to_make(
     """Return why the Service is not made or kept up to date by this import."""
     name = spec.service.name
     if service is None:
-        maker = lists.makers.get((import_.namespace, name), import_)
+        place = (import_.namespace, name)
+        maker = lists.makers.get(place, import_)
         if maker.uid == import_.uid:
             return None
         why = f"import {maker.ref} is older and makes Service {name}"
         return Refusal(Reason.SERVICE_EXISTS, why)
+    # By its UID: an import that was made again under the same name is another one.
     if service.controller == IMPORT and service.owner_uid == import_.uid:
         return _lacking_family(spec, service)
     owner = service.controller or "nobody"
@@ -635,6 +643,7 @@ class _Judge:
     ) -> tuple[Reason | None, str]:
         spec = self._spec
         address = observed.instance.ip_addr
+        # An import of what a syncer of this cluster registers would be a loop.
         ours = observed.metadata.get(CLUSTER) in self._rules.clusters
         if ours and not spec.select.this_cluster:
             return Reason.OWN_CLUSTER, "a syncer of this cluster registered it"
@@ -648,7 +657,8 @@ class _Judge:
             return Reason.NO_USABLE_ADDRESS, odd
         if not _within(address, self._rules.networks):
             return Reason.OUTSIDE_NETWORKS, f"{address} is in no network of --import-networks"
-        # What our own syncers registered has an endpoint of its own, and is asked for.
+        # So would be that of a pod which registers itself. What our own syncers registered has an
+        # endpoint of its own, and is asked for.
         if address in self._occupied and not ours:
             return Reason.IN_CLUSTER, f"an EndpointSlice of this cluster has {address}"
         if not ports:

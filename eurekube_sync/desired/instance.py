@@ -97,9 +97,10 @@ class Naming:
         own = {place for place in places if place[0] in may}
         if own:
             places = own
-        elif not places:
+        elif not places:  # a new syncer, or one with a new name
             for app in may:
-                places = places | left.get((syncer.namespace, app), set())
+                left_there = left.get((syncer.namespace, app), set())
+                places = places | left_there
         apps: set[str] = set()
         ports: set[int | None] = set()
         secure_ports: set[int | None] = set()
@@ -127,17 +128,18 @@ class Naming:
             place = (app, _number(there.port), _number(there.secure_port))
             by_syncer.setdefault(syncer, set()).add(place)
             if syncer not in living:
-                left.setdefault((syncer.namespace, app), set()).add(place)
+                left_there = left.setdefault((syncer.namespace, app), set())
+                left_there.add(place)
         return by_syncer, left
 
     @property
     def _living(self) -> set[SyncerRef]:
         """The syncers that are not deleted."""
         living: set[SyncerRef] = set()
-        if self.syncers is not None:
-            for syncer in every(self.syncers):
-                if syncer.deleted is None:
-                    living.add(syncer.ref)
+        syncers = every(self.syncers) if self.syncers else ()
+        for syncer in syncers:
+            if syncer.deleted is None:
+                living.add(syncer.ref)
         return living
 
 
@@ -260,15 +262,15 @@ class Builder:
         """The numbers at which Services are served now, sorted by Service. One that is `remembered`
         keeps those of the status, because its pods may come back."""
         rows = {ServedPort(*served) for served in self._served}
-        services = {row.service for row in rows}
+        kept = self.remembered - {row.service for row in rows}
         for before in self.before.ports:
-            if before.service in self.remembered and before.service not in services:
+            if before.service in kept:
                 rows.add(before)
         return tuple(sorted(rows, key=_row_order)[:_MOST_SERVED_PORTS])
 
     def _registered(self, services: Sequence[Service]) -> Registered:
-        may = frozenset([self.spec.app_of(service) for service in services])
-        answer = self.naming.registered(self.spec.ref, may)
+        apps = [self.spec.app_of(service) for service in services]
+        answer = self.naming.registered(self.spec.ref, frozenset(apps))
         self.asked.add(answer)
         return answer
 
@@ -284,7 +286,7 @@ class Builder:
         listed = self.naming.listed.get(key)
         if listed is None:
             return key
-        return listed.key
+        return listed.key  # the same, to save memory
 
     def wanted(
         self, key: InstanceKey, site: Site, *, up: bool, why: str, drain: Drain = NO_DRAIN
@@ -297,7 +299,10 @@ class Builder:
             self._served.add((service.name, *numbers))
         vip = spec.vip_address or intern(key.app.lower())
         host_name = self._host_name(site)
-        home, status, health = self._urls(site, host_name)
+        home_page, status_page, health_check = self._urls(site, host_name)
+        status = InstanceStatus.DOWN
+        if up and not drain.by:
+            status = InstanceStatus.UP
         metadata = self.naming.ownership.marked(
             self._metadata(site),
             spec.ref,
@@ -305,6 +310,7 @@ class Builder:
             pod_namespace=spec.namespace,
             syncer_class=spec.syncer_class or None,  # as in `class_of`
         )
+        # In these marks a later pass reads how the instance was registered.
         if drain.by:
             metadata[DRAINED] = ",".join(drain.by)
         if spec.limit is not None:
@@ -319,12 +325,12 @@ class Builder:
             secure_port=_SECURE_PORT_OFF if site.secure_port is None else _on(site.secure_port),
             vip_address=vip,
             secure_vip_address=spec.secure_vip_address or vip,
-            status=InstanceStatus.UP if up and not drain.by else InstanceStatus.DOWN,
+            status=status,
             lease=self.naming.lease,
             metadata=metadata,
-            home_page_url=home,
-            status_page_url=status,
-            health_check_url=health,
+            home_page_url=home_page,
+            status_page_url=status_page,
+            health_check_url=health_check,
         )
         listed = self.naming.listed.get(key)
         if listed is not None and listed.instance == instance:
@@ -356,12 +362,13 @@ class Builder:
 
     def warnings(self, vip_address: str) -> tuple[str, ...]:
         """Return those about the VIP address and about ports, and the first of the others."""
-        of_names = []
+        of_names: list[str] = []
         for name in vip_address.split(","):
             warning = host_name_warning(name)
             if warning is not None:
                 of_names.append(warning)
-        return (*of_names, *self.port_warnings, *_first(sorted(self._warnings)))
+        others = _first(sorted(self._warnings))
+        return (*of_names, *self.port_warnings, *others)
 
     def _host_name(self, site: Site) -> str:
         """Return the host name by `spec.hostName`. An address before a suffix has `-` in place of
@@ -372,7 +379,8 @@ class Builder:
             return site.host
         parts = HOST_NAME.fullmatch(self.spec.host_name)
         assert parts is not None  # `parse` refuses any other
-        base, suffix = parts[1], parts[2] or ""
+        base = parts[1]
+        suffix = parts[2] or ""
         if family_of(site.host) is None:
             raise _no_host_name(
                 f"{site.label} has a host name instead of an IP to put before {suffix}"
@@ -419,8 +427,9 @@ class Builder:
         metadata = dict(spec.metadata)
         if spec.metadata_from:
             self._add_metadata_from(site, metadata)
-        if spec.zone.from_endpoint and site.zone:
-            metadata[ZONE] = spec.zone.map.get(site.zone, site.zone)
+        zone = site.zone
+        if spec.zone.from_endpoint and zone:
+            metadata[ZONE] = spec.zone.map.get(zone, zone)
         management_port = spec.paths.management_port
         if management_port is not None:
             metadata[MANAGEMENT_PORT] = str(management_port)

@@ -37,6 +37,7 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Endpoint, EndpointSlice, Service, ServicePort
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.text import one_or_more
 
 _Chosen: TypeAlias = tuple[tuple[Service, ServicePort | Numbers], ...]
 """Services with the port of one field, or with the numbers at which they stay."""
@@ -57,7 +58,7 @@ def serve_pods(
     """Yield the verdict of each pod, and add to the builder what is incomplete. Raises
     InvalidSyncer, SourceUnknown."""
     family, listening = _resolve(services, catalog, builder)
-    main = next(iter(listening.values()))
+    main = next(iter(listening.values()))  # the plain port, unless only the secure one is asked for
     chosen = _services_in([there.chosen for there in listening.values()])
     builder.remembered.update(names_of(chosen))
     apps = _apps(main, builder)
@@ -75,6 +76,7 @@ def serve_pods(
             continue
         key = builder.key(app, site)
         verdict = _found(backend, site, key, catalog, builder, perhaps)
+        # The secure port may be missing only until its slice exists, so the pod waits for both.
         lacks_secure = needs_both and identity not in pairs
         if lacks_secure and not isinstance(verdict, Leaving):
             why = _lacks(backend, spec.secure_port, builder)
@@ -128,15 +130,14 @@ def _note_missing(
 def _left_slices(service: Service, slices: Sequence[EndpointSlice]) -> str:
     """Return a clause about the slices with endpoints that an ExternalName has from before; empty
     without them."""
-    for piece in slices:
-        if piece.endpoints:
-            # No controller updates them any more: an ended pod stays ready there
-            # (kubernetes/kubernetes#105986).
-            return (
-                f"Service {service.name} became an ExternalName, and its EndpointSlices are left "
-                "from before: delete them"
-            )
-    return ""
+    if not any(piece.endpoints for piece in slices):
+        return ""
+    # No controller updates them any more: an ended pod stays ready there
+    # (kubernetes/kubernetes#105986).
+    return (
+        f"Service {service.name} became an ExternalName, and its EndpointSlices are left from "
+        "before: delete them"
+    )
 
 
 def _warn(main: _Listening, chosen: Sequence[Service], catalog: Catalog, builder: Builder) -> None:
@@ -239,14 +240,15 @@ def _on_secure_port_alone(
     (yet)."""
     used = {backend.identity for backend in pairs.values()}
     left: dict[str, str] = {}
+    port = builder.spec.port
     for identity, backend in secure.items():
         endpoint = backend.endpoint
-        if identity in used or endpoint.terminating:
-            continue
+        place = backend.place
         # At an address without a pod there may be another process.
-        known = endpoint.pod is not None and backend.place in placed
-        if not known:
-            left[backend.place] = _lacks(backend, builder.spec.port, builder)
+        known = endpoint.pod is not None and place in placed
+        if known or identity in used or endpoint.terminating:
+            continue
+        left[place] = _lacks(backend, port, builder)
     return left
 
 
@@ -284,7 +286,8 @@ def _kept(endpoints: Iterable[Endpoint], why: str) -> dict[str, str]:
     kept: dict[str, str] = {}
     for endpoint in endpoints:
         if not endpoint.terminating:
-            kept[place_of(endpoint)] = f"{label_of(endpoint)} {why}"
+            label = label_of(endpoint)
+            kept[place_of(endpoint)] = f"{label} {why}"
     return kept
 
 
@@ -308,13 +311,13 @@ def _apps(main: _Listening, builder: Builder) -> Mapping[str, str]:
     even if the others still have it."""
     services = [service for service, _ in main.chosen]
     shared: Mapping[tuple[str, ...], Backend] = {}
-    if not builder.spec.app_name:
+    if not builder.spec.app_name:  # with it, all Services are of one app
         shared = _shared_pods(main)
     outdone = _outdone_names(services, shared, builder)
     for names in sorted(shared):
         error = _ambiguous(shared[names], names)
         naming = [name for name in names if name not in outdone]
-        if len(naming) > 1:
+        if len(naming) > 1:  # no name alone stays
             raise error
         for app in naming:
             builder.warn_of_ports(_app_stays(error, app, names))
@@ -358,12 +361,11 @@ def _ambiguous(backend: Backend, names: Sequence[str]) -> InvalidSyncer:
 def _app_stays(error: InvalidSyncer, app: str, names: Sequence[str]) -> str:
     """Return the warning that the name of before stays, and that the other Services give none."""
     others = [name for name in names if name != app]
-    alone = f"Services {', '.join(others)}"
-    if len(others) == 1:
-        alone = f"Service {others[0]}"
+    service = one_or_more(len(others), "Service", "Services")
+    alone = ", ".join(others)
     return (
-        f"{error}. Until then it is app {app}, as before. A pod behind {alone} alone is not "
-        "registered"
+        f"{error}. Until then it is app {app}, as before. A pod behind {service} {alone} alone is "
+        "not registered"
     )
 
 
@@ -390,12 +392,13 @@ def _resolve(
         except InvalidSyncer as error:
             asked[name] = _stay(name, error, services, catalog, builder)
     family = _family(builder.spec, _services_in(asked.values()))
+    # For all fields, before the first one: a pod with one unclear port is registered on none.
     unclear = _renumbered(asked.values(), catalog, builder, family)
     listening: dict[str, _Listening] = {}
     for name, chosen in asked.items():
         try:
             there = _listen(name, chosen, unclear, catalog, builder, family)
-        except InvalidSyncer as error:
+        except InvalidSyncer as error:  # the slices disagree with the Services
             stayed = _stay(name, error, services, catalog, builder)
             there = _listen(name, stayed, unclear, catalog, builder, family)
         if _stays(there.chosen):
@@ -424,15 +427,14 @@ def _renumbered(
         for service, port in chosen:
             if isinstance(port, frozenset) or service.is_external_name:
                 continue
-            doubled = renumbered(service, port, catalog.slices_of(service), family)
+            slices = catalog.slices_of(service)
             name = port.name or port.port
-            for place, endpoints in doubled.items():
-                if not all(_ends(endpoint, builder.spec) for endpoint in endpoints):
-                    label = label_of(endpoints[0])
-                    unclear[place] = (
-                        f"{label} is in EndpointSlices with different numbers for port {name} of "
-                        f"Service {service.name}"
-                    )
+            why = f"is in EndpointSlices with different numbers for port {name} of Service"
+            for place, endpoints in renumbered(service, port, slices, family).items():
+                if all(_ends(endpoint, builder.spec) for endpoint in endpoints):
+                    continue
+                label = label_of(endpoints[0])
+                unclear[place] = f"{label} {why} {service.name}"
     return unclear
 
 
@@ -544,9 +546,15 @@ def _listen(
 def _family(spec: Syncer, services: Sequence[Service]) -> str:
     """Return the family in the spec, or else the first one that all Services have, so that none
     seems to be empty."""
-    known = [service.ip_families for service in services if service.ip_families]
     asked = spec.address_family
-    if not known:
+    known: list[Sequence[str]] = []
+    offers: list[str] = []
+    for service in services:
+        families = service.ip_families
+        offers.append(f"{service.name}: {', '.join(families)}")
+        if families:
+            known.append(families)
+    if not known:  # a Service of type ExternalName has none
         return asked or "IPv4"
     if asked is None:
         for family in known[0]:
@@ -557,10 +565,8 @@ def _family(spec: Syncer, services: Sequence[Service]) -> str:
         if any(asked in families for families in known):
             return asked
         wrong, do = f"no Service has an {asked} address", "correct"
-    offers = [f"{service.name}: {', '.join(service.ip_families)}" for service in services]
-    raise InvalidSyncer(
-        Reason.NO_ADDRESS, f"{wrong} ({'; '.join(offers)}): {do} spec.addressFamily"
-    )
+    there = "; ".join(offers)
+    raise InvalidSyncer(Reason.NO_ADDRESS, f"{wrong} ({there}): {do} spec.addressFamily")
 
 
 def _found(
@@ -600,12 +606,10 @@ def _found(
             pod=pod,
         )
     if spec.needs_pods and pod is not None:
-        known = catalog.pods.get(pod.uid)
-        if known is None:  # the slice and the list of pods were read at different times
-            why = (
-                f"{backend.label} is not in the list of pods, so its labels and annotations are "
-                "unknown"
-            )
+        metadata = catalog.pods.get(pod.uid)
+        if metadata is None:  # the slice and the list of pods were read at different times
+            unlisted = "is not in the list of pods, so its labels and annotations are unknown"
+            why = f"{backend.label} {unlisted}"
             return Kept(why=why, host=site.host, port=site.main_port)
-        site = replace(site, pod_metadata=known)
+        site = replace(site, pod_metadata=metadata)
     return builder.wanted(key, site, up=up, why=why, drain=drain)

@@ -106,10 +106,14 @@ class EarlierClaims:
             self._verdicts = _verdicts(claims)
             self.anew = False
             return claims, self._wanted_by
+        # No claim changed, so none gets or loses an address.
         shared = dict(made)
         for ref, claim in made.items():
-            if isinstance(claim, Serving) and self._verdicts[ref] is not claim.verdicts:
-                shared[ref] = replace(claim, verdicts=self._verdicts[ref])
+            if not isinstance(claim, Serving):
+                continue
+            verdicts = self._verdicts[ref]
+            if verdicts is not claim.verdicts:
+                shared[ref] = replace(claim, verdicts=verdicts)
         return shared, self._wanted_by
 
 
@@ -131,7 +135,7 @@ def claim_all(
         earlier = EarlierClaims()
     catalogs = Catalogs(view, earlier.services)
     naming = replace(naming, syncers=view.syncers)
-    marks = (naming.ownership, naming.lease)
+    marks = (naming.ownership, naming.lease)  # which each instance bears
     if marks != earlier.marks:
         earlier.made.clear()
         earlier.marks = marks
@@ -169,7 +173,7 @@ def _claim(
     if scope.may_select(syncer):
         catalog = catalogs.of(namespace)
     try:
-        if syncer.deleted is not None:
+        if syncer.deleted is not None:  # also where it may not select any more
             return _delete(syncer, catalog, view.crd_live, naming, scope, earlier)
         if catalog is None:
             return NotServed(
@@ -198,13 +202,13 @@ def _granted(claim: Serving | NotServed, view: ClusterView) -> Serving | NotServ
     if view.namespaces is None or isinstance(claim, NotServed):
         return claim
     syncer = claim.syncer
-    read = view.namespaces.of(syncer.namespace)
+    namespace = syncer.namespace
+    read = view.namespaces.of(namespace)
     if isinstance(read, Unknown):
         return _unknown(syncer, read)
     if not read.data:
         why = (
-            f"Namespace {syncer.namespace} was not found, although it has a syncer: its grants "
-            "are unknown"
+            f"Namespace {namespace} was not found, although it has a syncer: its grants are unknown"
         )
         return _unknown(syncer, Unknown(cause=Cause.UNUSABLE, message=why))
     annotations = read.data[0].annotations
@@ -236,6 +240,7 @@ def _delete(
     if isinstance(served, Serving):
         if CLEANUP_FINALIZER in syncer.finalizers:
             keys = frozenset(served.verdicts)
+        # `_spec` leaves the gate out of the spec of a deleted syncer.
         if syncer.spec.get("readinessGate") is True:
             gated = _pods_of(served)
     return Deleting(
@@ -249,12 +254,8 @@ def _delete(
 
 def _pods_of(claim: Serving) -> set[str]:
     """Return the UIDs of the pods that a syncer wants."""
-    uids: set[str] = set()
-    for wanted in claim.wanted.values():
-        uid = pod_uid_of(wanted.instance)
-        if uid:
-            uids.add(uid)
-    return uids
+    uids = [pod_uid_of(wanted.instance) for wanted in claim.wanted.values()]
+    return {uid for uid in uids if uid}
 
 
 def _serve_again(
@@ -277,7 +278,7 @@ def _serve_again(
     else:
         services = there.matching(spec.selector)
     objects = _objects_behind(services, there)
-    undrained = there.pod_drains is None
+    undrained = there.pod_drains is None  # else the claim depends on annotations of pods
     asked = there.asked
     if known is not None and undrained and known.of_the_same(objects, naming):
         claim = known.claim

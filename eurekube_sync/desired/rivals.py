@@ -68,9 +68,9 @@ def shared_out(made: Mapping[SyncerRef, Claim]) -> Shares:
     A syncer of that namespace comes before one of another, then the older one, then the first by
     name. The others register nothing new there. A syncer with limit 0 comes last: another syncer
     takes over its registered instances, which stay UP."""
+    claims = dict(made)
     serving = [claim for claim in made.values() if isinstance(claim, Serving)]
     serving.sort(key=_rank)
-    claims = dict(made)
     if not _claimed_twice(serving):  # the usual case
         wanted_by: dict[InstanceKey, SyncerRef] = {}
         for claim in serving:
@@ -82,15 +82,18 @@ def shared_out(made: Mapping[SyncerRef, Claim]) -> Shares:
     for claim in serving:
         sharing.add(claim)
     claims.update(sharing.claims)
+    # Between namespaces nobody's claim is taken away: it only registers nothing new.
     rivals: dict[SyncerRef, dict[InstanceKey, Rival | None]] = {}
     for bid, rival in outdone(sharing.bids):
         rivals.setdefault(bid.syncer, {})[bid.key] = rival
     for ref, theirs in rivals.items():
-        claims[ref] = sharing.claims[ref].with_rivals(theirs)
+        shared = sharing.claims[ref]
+        claims[ref] = shared.with_rivals(theirs)
     return claims, sharing.wanted_by
 
 
 def _rank(claim: Serving) -> tuple[bool, bool, tuple[float, SyncerRef]]:
+    """Return the sort key of the syncer that gets an address first."""
     away = _away(claim.syncer)
     return (claim.conduct.claims_nothing, away, seniority(claim))
 

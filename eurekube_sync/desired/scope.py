@@ -60,7 +60,8 @@ class Scope:
         for name in sorted(self.namespaces or ()):
             options += ["-n", name]
         if self.selector:
-            options += ["--selector", ",".join(map(str, self.selector))]
+            selector = ",".join(map(str, self.selector))
+            options += ["--selector", selector]
         if self.syncer_class:
             options += ["--syncer-class", self.syncer_class]
         for source, target in sorted(self.allowed):
@@ -119,9 +120,10 @@ class Scope:
     def __str__(self) -> str:
         """Return selector and class, by which installations differ; empty if all are the
         default."""
-        parts = []
+        parts: list[str] = []
         if self.selector:
-            parts.append(f"selector {', '.join(map(str, self.selector))}")
+            selector = ", ".join(map(str, self.selector))
+            parts.append(f"selector {selector}")
         if self.syncer_class:
             parts.append(f"class {self.syncer_class}")
         return "; ".join(parts)
@@ -235,19 +237,18 @@ def no_longer_granted(claim: Claim | None, registered: ObservedInstance) -> bool
     """Whether a registered instance has a name or host that its Namespace does not grant any more,
     so that it must be changed or removed."""
     if not isinstance(claim, Serving) or claim.granted_by is None:
-        return False
+        return False  # no grant is needed, or there is none: a lost annotation must remove no app
     grants = _grants(claim.granted_by)
     there = registered.instance
-    for name in (*_parts(there.vip_address), *_parts(there.secure_vip_address)):
-        if not grants.name(name):
-            return True
-    host = there.host_name.strip("[]")
-    if host == there.ip_addr:
-        return False
+    for vip in (there.vip_address, there.secure_vip_address):
+        for name in _parts(vip):
+            if not grants.name(name):
+                return True
+    own = {there.ip_addr}
     wanted = claim.wanted_at(registered.key)
-    if wanted is not None and host == wanted.instance.host_name:
-        return False  # `refusal` has judged it
-    return not grants.host(there.host_name)
+    if wanted is not None:
+        own.add(wanted.instance.host_name)  # `refusal` has judged it
+    return there.host_name.strip("[]") not in own and not grants.host(there.host_name)
 
 
 def _parts(text: str) -> Sequence[str]:
@@ -263,9 +264,9 @@ def _names(claim: Serving) -> Iterable[tuple[str, str]]:
     for wanted in claim.wanted.values():
         vips[wanted.instance.vip_address] = None
         secure_vips[wanted.instance.secure_vip_address] = None
-    kinds = (("app", claim.apps), ("VIP address", vips), ("secure VIP address", secure_vips))
+    of_kinds = {"app": claim.apps, "VIP address": vips, "secure VIP address": secure_vips}
     names: dict[str, tuple[str, str]] = {}
-    for kind, texts in kinds:
+    for kind, texts in of_kinds.items():
         for text in texts:
             for name in _parts(text):
                 names.setdefault(name.lower(), (kind, name))
@@ -275,18 +276,21 @@ def _names(claim: Serving) -> Iterable[tuple[str, str]]:
 def _reached_at(wanted: Wanted) -> Iterator[str]:
     """Yield the hosts that need a grant: a chosen host name, and an address that the cluster did
     not give. Addresses such as 127.0.0.1 are never a pod's, even if a slice has them."""
-    address, name = wanted.instance.ip_addr, wanted.instance.host_name
+    instance = wanted.instance
+    address = instance.ip_addr
     if not wanted.allotted or of_one_machine(address):
         yield address
-    if name.strip("[]") != address:
+    name = instance.host_name
+    if name.strip("[]") != address:  # an IPv6 address is in brackets there
         yield name
 
 
 def of_one_machine(host: str) -> bool:
     """Whether the host is another machine for each caller, such as the caller itself, or none."""
     address = parsed_address(host)
-    if address is None:
-        _, _, last_label = host.lower().rstrip(".").rpartition(".")
+    if address is None:  # `127.1` is none for `ipaddress`, and one for many callers
+        name = host.lower().rstrip(".")
+        _, _, last_label = name.rpartition(".")
         return _LOCAL_NAME.fullmatch(last_label) is not None
     leads_to = [address]
     if isinstance(address, ipaddress.IPv6Address):  # it may contain an IPv4 address
@@ -294,7 +298,8 @@ def of_one_machine(host: str) -> bool:
             if inner is not None:
                 leads_to.append(inner)
     if is_in(address, _ENDS_IN_IPV4):
-        leads_to.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+        last_bits = int(address) & 0xFFFFFFFF
+        leads_to.append(ipaddress.IPv4Address(last_bits))
     return any(_is_no_machine(target) for target in leads_to)
 
 
@@ -331,7 +336,7 @@ def _covers(pattern: str, host: str) -> bool:
         return not numeric and _matches(pattern, host, _WITHIN_LABEL)
     try:
         return address in ipaddress.ip_network(pattern, strict=False)
-    except ValueError:
+    except ValueError:  # it has a star, such as `10.1.*`
         return numeric and _matches(pattern, str(address))
 
 
@@ -347,7 +352,8 @@ def _matches(pattern: str, name: str, inner: str = _ANY) -> bool:
 def _compiled(pattern: str, inner: str) -> re.Pattern[str]:
     """Compile a pattern. A star stands for any characters at the front, and for characters `inner`
     elsewhere."""
-    first, *rest = map(re.escape, re.split(r"\*+", pattern))
+    parts = re.split(r"\*+", pattern)
+    first, *rest = map(re.escape, parts)
     star = inner if first else _ANY
     text = first
     for part in rest[:-1]:

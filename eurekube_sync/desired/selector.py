@@ -97,6 +97,7 @@ class Selector(
         return tuple(sorted(labels.items()))
 
     def matches(self, service: Service) -> bool:
+        """Whether the Service meets all parts."""
         labels = service.labels
         if self.service is not None and service.name != self.service:
             return False

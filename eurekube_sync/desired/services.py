@@ -59,7 +59,7 @@ class _Behind:
             return self.ready
         if not node.ready:
             return False
-        if service.local:
+        if service.local:  # the node passes calls only to its own endpoints
             return self.nodes.get(node.name, False)
         return self.ready
 
@@ -77,7 +77,7 @@ def serve_services(
         builder.remembered.add(service.name)
     for service, ports in chosen:
         if entries is not None and service.name not in entries:
-            continue
+            continue  # such as a Service for metrics, beside the one that callers enter by
         slices = catalog.slices_of(service)
         builder.warn_of_ports(*strays_of(service, slices))
         app = builder.app_name(service)
@@ -309,6 +309,7 @@ def _kept_at(
             numbers |= before
     if asked is None:
         outdone = outdone_by_http(backed)
+        # An app that is registered on another port than http stays there.
         if outdone and standing.isdisjoint(outdone):
             return names - outdone
     if not staying:
@@ -352,9 +353,10 @@ def places(
     yet. Raises InvalidSyncer."""
     host = spec.service.hostname
     site = _site(service, ports)
-    if host is not None:
+    if host is not None:  # a person wrote it, so it is not allotted
         return (replace(site, host=host),)
     kind = address_kind(service, spec)
+    hosts: Sequence[str] = ()
     match kind:
         case "NodePort":
             return _node_ports(service, ports, spec, nodes)
@@ -369,9 +371,8 @@ def places(
         case "ExternalName":
             hosts = (service.external_name.rstrip("."),)
         case _:
-            hosts = service.cluster_ips
-            if service.is_external_name or service.headless:
-                hosts = ()
+            if not service.is_external_name and not service.headless:
+                hosts = service.cluster_ips
     families = _of_family(hosts, service, spec)
     if not families:
         asked = f"{spec.address_family} " if spec.address_family else ""
@@ -423,29 +424,33 @@ def _node_ports(
     service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]
 ) -> Sequence[Site]:
     _check_node_ports(service, ports)
-    family = spec.address_family or (*service.ip_families, "IPv4")[0]
-    kind = spec.service.node_address
-    wished = spec.service.node_selector or {}
+    at = spec.service
+    families = (*service.ip_families, "IPv4")
+    family = spec.address_family or families[0]
+    wished = at.node_selector or {}
     selected = [node for node in nodes if wished.items() <= node.labels.items()]
+    selected.sort(key=lambda node: node.name)
     sites: list[Site] = []
     leaving: list[str] = []
-    for node in sorted(selected, key=lambda node: node.name):
-        usable = _addresses(node, family, kind)
+    for node in selected:
+        usable = _addresses(node, family, at.node_address)
         if not usable:
             continue
-        sites.append(_at_node(service, ports, node, usable[0]))
+        site = _at_node(service, ports, node, usable[0])
+        sites.append(site)
         if node.leaves:
             leaving.append(_leaves(node))
     if len(leaving) < len(sites):
         return sites
-    kinds = kind or "InternalIP or ExternalIP"
-    fault = f"no node has an {family} address of kind {kinds}"
     if leaving:
         # It may be the start of a new cluster beside the old one, so no app goes for that alone.
         fault = f"every node with an {family} address leaves: {leaving[0]}"
     elif nodes and not selected:
         labels = written(wished, between=", ")
         fault = f"no node has the labels of spec.service.nodeSelector, {labels}"
+    else:
+        kinds = at.node_address or "InternalIP or ExternalIP"
+        fault = f"no node has an {family} address of kind {kinds}"
     raise InvalidSyncer(Reason.NO_ADDRESS, fault)
 
 
@@ -480,7 +485,7 @@ def _addresses(node: Node, family: str, kind: str | None) -> Sequence[str]:
     """Return the addresses of a node of one family, of one kind or of both, the external ones
     first."""
     addresses: list[str] = []
-    if kind != "InternalIP":
+    if kind != "InternalIP":  # callers are outside of the cluster
         addresses += node.external
     if kind != "ExternalIP":
         addresses += node.internal
@@ -525,9 +530,10 @@ def _ready_at(service: Service, endpoints: Sequence[Endpoint], spec: Syncer) -> 
     keep = spec.terminating == "KeepWhileServing"
     nodes: dict[str, bool] = {}
     for endpoint in endpoints:
+        node = endpoint.node
         serves_on = keep and endpoint.terminating and endpoint.serving
         ready = healthy(endpoint, service) or serves_on
-        nodes[endpoint.node] = ready or nodes.get(endpoint.node, False)
+        nodes[node] = ready or nodes.get(node, False)
     return _Behind(any(nodes.values()), nodes)
 
 
@@ -551,7 +557,9 @@ def _found(
         why = f"{site.label} has no ready endpoint"
     drain = drain_of((service,))
     builder.warn(*drain.ignored)
-    if not up and builder.spec.not_ready == "Cancel" and not drain.by:
+    cancel = builder.spec.not_ready == "Cancel"
+    if not up and cancel and not drain.by:
         # With a cancel, the drain's mark would be lost.
         return key, Leaving(why=why, terminating=False)
-    return key, builder.wanted(key, site, up=up, why=why, drain=drain)
+    wanted = builder.wanted(key, site, up=up, why=why, drain=drain)
+    return key, wanted

@@ -65,7 +65,8 @@ def near_services(wanted: Labels, services: Sequence[Service]) -> Sequence[NearL
     Services, because each pass compares them."""
     if len(services) > MOST_COMPARED:
         return ()
-    return near_labels(wanted, [(service.name, service.labels) for service in services])
+    named = [(service.name, service.labels) for service in services]
+    return near_labels(wanted, named)
 
 
 def matches(wanted: Labels, labels: Labels) -> bool:
@@ -76,4 +77,7 @@ def matches(wanted: Labels, labels: Labels) -> bool:
 def written(labels: Labels, between: str = ",") -> str:
     """Write labels as the argument of `kubectl get --selector`, or with a space between them as
     those of `kubectl label`."""
-    return between.join(f"{key}={value}" for key, value in sorted(labels.items()))
+    parts: list[str] = []
+    for key, value in sorted(labels.items()):
+        parts.append(f"{key}={value}")
+    return between.join(parts)

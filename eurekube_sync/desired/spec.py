@@ -186,7 +186,7 @@ def parse(syncer: SyncerObject) -> Syncer:
     """Read and check the syncer's spec. Raises InvalidSyncer."""
     raw = normal(syncer.spec)
     wrong = Faults()
-    spec = in_shape(raw, _SPEC.type, wrong)
+    spec = in_shape(raw, _SPEC, wrong)
     _check_combinations(spec, wrong, given=raw)
     check_selector(spec.selector, wrong)
     node_selector = spec.service.node_selector
@@ -202,16 +202,18 @@ def parse(syncer: SyncerObject) -> Syncer:
     fields = msgspec.structs.asdict(spec)
     fields["app_name"] = _app_name(spec)
     fields["limit"] = limit
-    return Syncer(**fields, ref=syncer.ref, namespace=selected_namespace(syncer))
+    namespace = selected_namespace(syncer)
+    return Syncer(**fields, ref=syncer.ref, namespace=namespace)
 
 
-def in_shape(raw: Any, kind: type[T], wrong: Faults) -> T:
-    """Return a raw spec as one of this type of msgspec. Raises InvalidSyncer if it has another
+def in_shape(raw: Any, decoder: msgspec.json.Decoder[T], wrong: Faults) -> T:
+    """Return a raw spec as a value of the decoder's type. Raises InvalidSyncer if it has another
     shape, with the faults that are already in `wrong`."""
     try:
-        return msgspec.convert(raw, kind)
+        return msgspec.convert(raw, decoder.type)
     except msgspec.ValidationError as error:
-        faults = list(shape_faults(raw, msgspec.inspect.type_info(kind), ()))
+        shape = msgspec.inspect.type_info(decoder.type)
+        faults = list(shape_faults(raw, shape, ()))
         for path, fault in faults or [((), str(error))]:
             wrong.add(path, fault)
         raise wrong.refusal() from error
@@ -257,7 +259,9 @@ def ignored_value(annotations: Mapping[str, str], name: str) -> str:
 
 def abandoned(syncer: SyncerObject) -> bool:
     """Whether a person deleted the syncer without waiting for its instances."""
-    return syncer.deleted is not None and syncer.annotations.get(ABANDON_ANNOTATION) == "true"
+    if syncer.deleted is None:
+        return False
+    return syncer.annotations.get(ABANDON_ANNOTATION) == "true"
 
 
 def host_name_warning(name: str) -> str | None:
@@ -320,6 +324,7 @@ def normal(value: Any) -> Any:
 
 
 def _check_combinations(spec: Spec, wrong: Faults, *, given: Mapping[str, Any]) -> None:
+    """Add what the CRD refuses by CEL rules, which `validate` and `run` do not run."""
     at = spec.service
     pods = spec.mode == "pod"
     node_ports = at.hostname is None and at.address in (None, "Auto", "NodePort")
@@ -369,9 +374,10 @@ def _check_names(spec: Spec, wrong: Faults) -> None:
     _check_vip("secureVipAddress", spec.secure_vip_address, wrong)
     check_port(("port",), spec.port, wrong)
     check_port(("securePort",), spec.secure_port, wrong)
-    if not HOST_NAME.fullmatch(spec.host_name):
+    name = spec.host_name
+    if not HOST_NAME.fullmatch(name):
         fault = "is not ip, podName or nodeName, alone or before a suffix such as .example.com"
-        wrong.add(("hostName",), f"{spec.host_name[:80]!r} {fault}")
+        wrong.add(("hostName",), f"{name[:80]!r} {fault}")
 
 
 def _is_fixed_host(host: str) -> bool:
@@ -396,8 +402,8 @@ def check_port(path: Path, port: str | int | None, wrong: Faults) -> bool:
         else:
             wrong.add(path, f"{fault}, from 1 to 65535")
         return True
-    is_no_number = isinstance(port, int) and not _is_port(port)
-    if port == "" or is_no_number:
+    out_of_range = isinstance(port, int) and not _is_port(port)
+    if port == "" or out_of_range:
         wrong.add(path, f"{port!r} is neither a port's name nor a number in 1..65535")
         return True
     return False
