@@ -54,7 +54,7 @@ class Limit:
             return self.value
         if self.measure is Measure.PODS:
             return _up(self.value * pods, 100)
-        if self.value == 100:
+        if self.value == 100:  # no number of others takes a part of it
             return None
         number = _up(self.value * others, 100 - self.value)  # n of n + others
         if self.value > 0:

@@ -551,7 +551,8 @@ def _merged(there: Sequence[Backend]) -> Mapping[Identity, Backend]:
     """Merge the backends of one place."""
     by_port: dict[int, list[Backend]] = {}
     ports_of: dict[str, set[int]] = {}
-    for backend in sorted(there, key=lambda backend: (backend.service, backend.port)):
+    ordered = sorted(there, key=lambda backend: (backend.service, backend.port))
+    for backend in ordered:
         by_port.setdefault(backend.port, []).append(backend)
         ports_of.setdefault(backend.service, set()).add(backend.port)
     # A Service calls all of its numbers by one name, so each of them is an endpoint of the app.

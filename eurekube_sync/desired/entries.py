@@ -155,9 +155,7 @@ def _paths_to(
     """Return the paths by which a route leads to the Service, or to one of its `ports`."""
     paths: set[str] = set()
     for path in route.paths:
-        if path.namespace != service.namespace:
-            continue
-        if _leads_to(path, service, ports):
+        if path.namespace == service.namespace and _leads_to(path, service, ports):
             paths.add(path.path)
     return paths
 

@@ -98,13 +98,10 @@ class Heirs:
         key = instance.key
         for claim in self._doubtful.get((namespace, key.app), ()):
             # Where it has decided, it wants the instance, or lets it go.
-            verdict = claim.verdicts.get(key)
-            decided = verdict is not None and not isinstance(verdict, Kept)
-            other = claim.syncer.ref
-            if decided:
-                continue
+            undecided = isinstance(claim.verdicts.get(key), Kept | None)
             why = claim.keeps(instance)
-            if why is not None and other != syncer_of(instance):
+            other = claim.syncer.ref
+            if undecided and why is not None and other != syncer_of(instance):
                 return f"syncer {other} may claim it: {why}"
         return None
 

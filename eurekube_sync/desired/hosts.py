@@ -41,6 +41,7 @@ def site_at_host(site: Site, hosts: Mapping[str, PodHost], family: str | None) -
         numbers.append(socket.number)
         if socket.address:
             host_ips.append(socket.address)
+    # With a `hostIP`, the port is open at that address alone.
     address = _first_address(host_ips or host.addresses, family)
     if address is None:
         asked = f"{family} " if family else ""
@@ -64,7 +65,7 @@ def _at_host(port: int, host: PodHost) -> HostPort | None:
     if host.host_network:
         return HostPort(port)
     socket = host.ports.get(port)
-    if socket is None or _is_loopback(socket.address):
+    if socket is None or _is_loopback(socket.address):  # which only its node reaches
         return None
     return socket
 

@@ -125,6 +125,7 @@ def _headless(spec: Mapping[str, Any]) -> bool:
 def _with_defaults(service: Target, import_name: str) -> Target:
     name = service.name or import_name
     port = service.port
+    # Without a port, that of an adopted Service is chosen as for syncers.
     if port is None and not service.adopt:
         port = PORT
     return msgspec.structs.replace(service, name=name, port=port)

@@ -282,6 +282,7 @@ class Builder:
             address=site.host,
             port=site.main_port,
         )
+        # Eureka has app names in upper case.
         key = InstanceKey(intern(app.upper()), id_)
         listed = self.naming.listed.get(key)
         if listed is None:
@@ -374,7 +375,7 @@ class Builder:
         """Return the host name by `spec.hostName`. An address before a suffix has `-` in place of
         `.` and `:`, as in the cluster's DNS names of pods and in services such as sslip.io."""
         if self.spec.host_name == "ip":
-            if ":" in site.host:
+            if ":" in site.host:  # in a URL, an IPv6 address is in brackets
                 return f"[{site.host}]"
             return site.host
         parts = HOST_NAME.fullmatch(self.spec.host_name)

@@ -107,7 +107,7 @@ def _note_missing(
     known = False  # whether the slices of a Service are complete
     for service in chosen:
         slices = catalog.slices_of(service)
-        if service.is_external_name:
+        if service.is_external_name:  # it proves nothing about pods
             why = _left_slices(service, slices)
         else:
             why = missing_slices(service, slices, family=family)
@@ -205,7 +205,7 @@ def _at_hosts(
     if nowhere and not hosted:
         raise InvalidSyncer(Reason.NO_SUCH_PORT, min(nowhere.values()))
     for why in nowhere.values():
-        builder.warn(f"{why}: nothing new of it is registered, and its instances are kept")
+        _warn_of_kept(why, builder)
     builder.unplaced |= nowhere
     return hosted
 
@@ -256,8 +256,12 @@ def _lacks(backend: Backend, port: str | int | None, builder: Builder) -> str:
     """Return why a backend without one of two ports is kept: it may lack the port, or a slice may
     not exist yet."""
     why = f"{backend.label} has no port {port!r} (yet)"
-    builder.warn(f"{why}: nothing new of it is registered, and its instances are kept")
+    _warn_of_kept(why, builder)
     return why
+
+
+def _warn_of_kept(why: str, builder: Builder) -> None:
+    builder.warn(f"{why}: nothing new of it is registered, and its instances are kept")
 
 
 def _not_on_main_port(

@@ -269,7 +269,8 @@ def _serve_again(
         known = None
     spec = known.spec if known is not None else _spec(syncer)
     if isinstance(spec, NotServed):
-        earlier.made[ref] = Made(syncer, spec, (), (), (), frozenset(), spec)
+        made = Made(syncer, spec, (), (), (), frozenset(), spec)
+        earlier.made[ref] = made
         return spec
     there = catalog.data
     all_services = there.services
@@ -405,7 +406,9 @@ def better(first: Found, second: Found) -> Found:
     ranks = (Wanted, Kept, Leaving)
     if isinstance(first, Wanted) and isinstance(second, Wanted):
         return min(first, second, key=_preference)
-    return min(second, first, key=lambda verdict: ranks.index(type(verdict)))
+    if ranks.index(type(first)) < ranks.index(type(second)):
+        return first
+    return second
 
 
 def _preference(wanted: Wanted) -> tuple[bool, str, list[tuple[str, str]]]:

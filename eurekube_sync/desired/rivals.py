@@ -124,17 +124,18 @@ class _Sharing:
         held: dict[InstanceKey, _Holder] = {}
         idle: set[InstanceKey] = set()
         for key, wanted in claim.wanted.items():
-            holder = self._holder_of(key, namespace, sockets_of(wanted.instance))
-            if holder is None:
+            other = self._holder_of(key, namespace, sockets_of(wanted.instance))
+            if other is None:
                 continue
-            held[key] = holder
-            if holder.idle and key not in self.wanted_by:
+            held[key] = other
+            if other.idle and key not in self.wanted_by:
                 idle.add(key)
         # With limit 0 it registers nothing, which is no conflict.
         registers = not claim.conduct.claims_nothing
         self.claims[ref] = claim
         if held and registers:
             self.claims[ref] = _with_rivals(claim, held, idle)
+        holder = _Holder(claim.syncer, idle=claim.conduct.suspend)
         for key, wanted in claim.wanted.items():
             if key not in held or key in idle:
                 self.wanted_by[key] = ref
@@ -142,12 +143,15 @@ class _Sharing:
                 continue
             sockets = sockets_of(wanted.instance)
             for place in _places(key, namespace, sockets):
-                self._holders[place] = _Holder(claim.syncer, idle=claim.conduct.suspend)
+                self._holders[place] = holder
             if registers:
-                self.bids.append(Bid(key, ref, namespace, sockets, wanted.allotted))
+                bid = Bid(key, ref, namespace, sockets, wanted.allotted)
+                self.bids.append(bid)
+        # Of these too little is known to register anything.
+        keeper = _Holder(claim.syncer, idle=True)
         for key, kept in claim.of(Kept).items():
             for place in _places(key, namespace, _sockets(key, kept)):
-                self._holders.setdefault(place, _Holder(claim.syncer, idle=True))
+                self._holders.setdefault(place, keeper)
 
     def _holder_of(
         self, key: InstanceKey, namespace: str, sockets: Iterable[Socket]

@@ -199,7 +199,7 @@ def refusal(claim: Serving, annotations: Mapping[str, str]) -> str | None:
             reached[host] = None
     hosts: list[str] = []
     for host in reached:
-        if of_one_machine(host):
+        if of_one_machine(host):  # no grant permits it
             return f"{host} is a different machine for each caller, so it is never registered"
         if not grants.host(host):
             hosts.append(f"host {host}")
@@ -223,6 +223,7 @@ def _not_granted(
     are = one_or_more(number, "is", "are")
     them = one_or_more(number, "it", "them")
     hint = ""
+    # A person may have mistyped the key.
     for likely in get_close_matches(annotation, annotations, n=1, cutoff=0.9):
         if likely not in (ALLOWED_APPS, ALLOWED_HOSTS, ALLOWED_IMPORTS):
             hint = f" (the Namespace has the annotation {likely}, which does nothing)"
@@ -244,11 +245,12 @@ def no_longer_granted(claim: Claim | None, registered: ObservedInstance) -> bool
         for name in _parts(vip):
             if not grants.name(name):
                 return True
-    own = {there.ip_addr}
     wanted = claim.wanted_at(registered.key)
-    if wanted is not None:
-        own.add(wanted.instance.host_name)  # `refusal` has judged it
-    return there.host_name.strip("[]") not in own and not grants.host(there.host_name)
+    judged = wanted.instance.host_name if wanted else there.ip_addr  # by `refusal`
+    host = there.host_name.strip("[]")
+    if host in (there.ip_addr, judged):
+        return False
+    return not grants.host(there.host_name)
 
 
 def _parts(text: str) -> Sequence[str]:

@@ -13,17 +13,18 @@ from eurekube_sync.model.errors import Faults
 from eurekube_sync.model.faults import Path, shown
 from eurekube_sync.model.kubernetes import Service
 
+# The rules of `IsQualifiedName` and `IsValidLabelValue` (k8s.io/apimachinery, util/validation)
 _DNS = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:[.][a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*"
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 _KEY = rf"(?:{_DNS}/)?{_NAME}"
 _VALUE = rf"(?:{_NAME})?"
-_LONGEST_KEY = 317
+_LONGEST_KEY = 317  # a prefix of 253 characters, a slash, and a name of 63
 _LABEL_KEY = re.compile(_KEY)
 _LABEL_VALUE = re.compile(_NAME)
 _EQUALITY = re.compile(rf"({_KEY})\s*(==|=|!=)\s*({_VALUE})")
 _SET = re.compile(rf"({_KEY})\s+(in|notin)\s*\(\s*({_VALUE}(?:\s*,\s*{_VALUE})*)\s*\)")
 _EXISTENCE = re.compile(rf"(!?)\s*({_KEY})")
-_COMMA = re.compile(r",(?![^()]*\))")
+_COMMA = re.compile(r",(?![^()]*\))")  # not one between the values of a set
 
 Operator: TypeAlias = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 

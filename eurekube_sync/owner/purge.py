@@ -135,7 +135,8 @@ class Purged:
         return self.result in (Result.FAILED, Result.CONFLICT, Result.NOT_TRIED)
 
     def ended(self, result: Result, detail: str = "", error: EurekubeError | None = None) -> Purged:
-        return replace(self, result=result, detail=detail, cause=error.cause if error else None)
+        cause = error.cause if error else None
+        return replace(self, result=result, detail=detail, cause=cause)
 
 
 _WORDS = {
@@ -261,9 +262,7 @@ def _one_of_each_syncer(
     others: list[InstanceKey] = []
     for alike in by_syncer.values():
         others += [instance.key for instance in alike if instance.key not in latest]
-    for reading in world.read(others):
-        if ownership.holds(reading):
-            readings.append(reading)
+    readings += [reading for reading in world.read(others) if ownership.holds(reading)]
     return readings
 
 
@@ -343,7 +342,8 @@ def _cancel(world: PurgeWorld, purged: Sequence[Purged], ownership: Ownership) -
     done: list[Purged] = []
     for first in range(0, len(purged), _AT_ONCE):
         world.tell(f"cancelling instances ({first} of {len(purged)})")
-        done += world.workers.each(cancel, purged[first : first + _AT_ONCE])
+        batch = purged[first : first + _AT_ONCE]
+        done += world.workers.each(cancel, batch)
     return done
 
 
@@ -456,7 +456,7 @@ def _list_may_hide(found: Purge, deleting: Sequence[SyncerObject], now: float) -
 
 def _other_owners_here(found: Purge) -> bool:
     for instance in found.listed:
-        metadata = instance.metadata
-        if OWNER in metadata and metadata.get(CLUSTER) == found.ownership.cluster:
+        cluster = instance.metadata.get(CLUSTER)
+        if OWNER in instance.metadata and cluster == found.ownership.cluster:
             return True
     return False
