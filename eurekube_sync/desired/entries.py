@@ -3,7 +3,7 @@ cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from eurekube_sync.desired.instance import Site
@@ -118,29 +118,40 @@ def of_gateways(
                 missing.append(f"no ReferenceGrant permits {by} to lead to Service {service.name}")
                 continue
         routed = True
-        if not route.parents:
-            missing.append(f"{by} names no Gateway")
-        for parent in route.parents:
-            at = f"Gateway {parent.namespace}/{parent.name}"
-            gateway = gateway_of(parent.namespace, parent.name)
-            if gateway is None:
-                missing.append(f"{at} of {by} does not exist")
-                continue
-            if not parent.accepted:
-                missing.append(f"{at} has not accepted {by}")
-                continue
-            listeners = _listeners(gateway, parent, route)
-            if not listeners:
-                missing.append(f"{at} has no listener for {by}")
-            for listener in listeners:
-                for host in _hosts(route, listener, gateway, at, missing):
-                    warning = _warning(by, service, host, paths)
-                    entry = entries.get(host)
-                    entries[host] = _with_listener(entry, host, listener, warning)
+        for host, listener in _open_to(route, by, gateway_of, missing):
+            warning = _warning(by, service, host, paths)
+            entries[host] = _with_listener(entries.get(host), host, listener, warning)
     if not routed:
         needs = "one of another namespace needs a ReferenceGrant"
         missing.append(f"no HTTPRoute leads to Service {service.name}; {needs}")
     return _entries(entries, missing, routed=routed)
+
+
+def _open_to(
+    route: HttpRoute,
+    by: str,
+    gateway_of: Callable[[str, str], Gateway | None],
+    missing: list[str],
+) -> Iterator[tuple[str, Listener]]:
+    """Yield each host and listener by which calls come to a route, and add what is missing. `by`
+    names the route."""
+    if not route.parents:
+        missing.append(f"{by} names no Gateway")
+    for parent in route.parents:
+        at = f"Gateway {parent.namespace}/{parent.name}"
+        gateway = gateway_of(parent.namespace, parent.name)
+        if gateway is None:
+            missing.append(f"{at} of {by} does not exist")
+            continue
+        if not parent.accepted:
+            missing.append(f"{at} has not accepted {by}")
+            continue
+        listeners = _listeners(gateway, parent, route)
+        if not listeners:
+            missing.append(f"{at} has no listener for {by}")
+        for listener in listeners:
+            for host in _hosts(route, listener, gateway, at, missing):
+                yield host, listener
 
 
 def _entries(entries: Mapping[str, Entry], missing: Sequence[str], *, routed: bool) -> Entries:

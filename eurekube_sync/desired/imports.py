@@ -389,11 +389,6 @@ def _claim(
     judge = _Judge(spec, place, family, lists.occupied, rules)
     instances = names.of(spec)
     malformed = malformed_of(instances, spec)
-    verdicts: dict[InstanceKey, Verdict] = {}
-    for instance in instances:
-        verdicts[instance.key] = judge.verdict(instance)
-    for instance in malformed:
-        verdicts[instance.key] = _MALFORMED
     # Neither hides the other: a missing grant makes nobody's Service ours.
     refusals = [refusal for refusal in (grant, place.refusal) if refusal is not None]
     return Importing(
@@ -404,7 +399,7 @@ def _claim(
         to_make=place.to_make,
         slices=own,
         family=family,
-        verdicts=verdicts,
+        verdicts=judge.verdicts(instances, malformed),
         malformed=malformed,
         refusals=tuple(refusals),
     )
@@ -612,7 +607,18 @@ class _Judge:
         self._occupied = occupied
         self._rules = rules
 
-    def verdict(self, observed: ObservedInstance) -> Verdict:
+    def verdicts(
+        self, instances: Iterable[ObservedInstance], malformed: Iterable[ObservedInstance]
+    ) -> Mapping[InstanceKey, Verdict]:
+        """Return the verdict on each instance, of which some are malformed."""
+        verdicts: dict[InstanceKey, Verdict] = {}
+        for instance in instances:
+            verdicts[instance.key] = self._verdict(instance)
+        for instance in malformed:
+            verdicts[instance.key] = _MALFORMED
+        return verdicts
+
+    def _verdict(self, observed: ObservedInstance) -> Verdict:
         """Return the verdict on an instance that can be read. The first row that fits is the
         reason.
 

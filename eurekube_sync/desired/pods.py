@@ -573,6 +573,21 @@ def _family(spec: Syncer, services: Sequence[Service]) -> str:
     raise InvalidSyncer(Reason.NO_ADDRESS, f"{wrong} ({there}): {do} spec.addressFamily")
 
 
+def _is_up(backend: Backend, catalog: Catalog, spec: Syncer) -> bool:
+    """Whether a pod that does not end is ready, or serves while it terminates."""
+    endpoint = backend.endpoint
+    if endpoint.terminating:
+        return True
+    if spec.readiness_gate and endpoint.pod:
+        # In the slices a pod is not ready until our gate opens, which happens after it is
+        # registered. So the readiness without the gate decides. A pod that is not in the list is
+        # newer than the list.
+        without_gate = catalog.readiness.get(endpoint.pod.uid)
+        if without_gate is not None:
+            return without_gate.ready
+    return backend.ready
+
+
 def _found(
     backend: Backend,
     site: Site,
@@ -583,19 +598,10 @@ def _found(
 ) -> Found:
     """Return the verdict of a pod. It may also be behind the Services `perhaps`."""
     spec = builder.spec
-    endpoint = backend.endpoint
-    pod = endpoint.pod
-    if _ends(endpoint, spec):
+    pod = backend.endpoint.pod
+    if _ends(backend.endpoint, spec):
         return Leaving(why=f"{backend.label} terminates", terminating=True)
-    ready = backend.ready
-    if spec.readiness_gate and pod and not endpoint.terminating:
-        # In the slices a pod is not ready until our gate opens, which happens after it is
-        # registered. So the readiness without the gate decides. A pod that is not in the list is
-        # newer than the list.
-        without_gate = catalog.readiness.get(pod.uid)
-        if without_gate is not None:
-            ready = without_gate.ready
-    up = ready or endpoint.terminating  # of those that terminate, only one that serves comes here
+    up = _is_up(backend, catalog, spec)
     state = "ready" if up else "not ready"
     why = f"{backend.label} is {state}"
     drain = drain_of(site.services, pod, catalog.pod_drains, perhaps=perhaps)
