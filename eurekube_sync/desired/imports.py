@@ -22,6 +22,7 @@ from eurekube_sync.desired.import_spec import Import, parse, service_name
 from eurekube_sync.desired.scope import (
     Address,
     Scope,
+    annotations_of,
     import_refusal,
     is_in,
     of_one_machine,
@@ -41,7 +42,7 @@ from eurekube_sync.model.imports import (
 from eurekube_sync.model.kubernetes import EndpointSlice, Namespace, Service, ServicePort
 from eurekube_sync.model.ownership import CLUSTER
 from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.sources import Cause, Complete, Listed, Proof, Source, Unknown
+from eurekube_sync.model.sources import Complete, Listed, Proof, Source, Unknown
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -447,16 +448,9 @@ def _grant(spec: Import, view: ImportView, namespace: str) -> Refusal | Unknown 
     """Return why the Namespace does not grant the app or VIP; None if it does, or need not."""
     if view.namespaces is None:
         return None
-    read = view.namespaces.of(namespace)
-    if isinstance(read, Unknown):
-        return read
-    if not read.data:
-        why = (
-            f"Namespace {namespace} was not found, although it has an import: its grants are "
-            "unknown"
-        )
-        return Unknown(cause=Cause.UNUSABLE, message=why)
-    annotations = read.data[0].annotations
+    annotations = annotations_of(view.namespaces, namespace, "an import")
+    if isinstance(annotations, Unknown):
+        return annotations
     if spec.app is not None:
         refused = import_refusal("app", spec.app, namespace, annotations)
     else:

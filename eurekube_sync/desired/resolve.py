@@ -35,7 +35,7 @@ from eurekube_sync.desired.heirs import Heirs
 from eurekube_sync.desired.instance import Builder, Naming, Registered
 from eurekube_sync.desired.pods import serve_pods
 from eurekube_sync.desired.rivals import Shares, shared_out
-from eurekube_sync.desired.scope import Policy, Scope, refusal
+from eurekube_sync.desired.scope import Policy, Scope, annotations_of, refusal
 from eurekube_sync.desired.services import serve_services
 from eurekube_sync.desired.similar import MOST_COMPARED, near_services
 from eurekube_sync.desired.spec import (
@@ -51,7 +51,7 @@ from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes
 from eurekube_sync.model.kubernetes import ClusterView, Service, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import Ownership, pod_uid_of
 from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.model.sources import Complete, Listed, Source, Unknown
 from eurekube_sync.model.text import one_or_more, some_of
 
 
@@ -202,16 +202,9 @@ def _granted(claim: Serving | NotServed, view: ClusterView) -> Serving | NotServ
     if view.namespaces is None or isinstance(claim, NotServed):
         return claim
     syncer = claim.syncer
-    namespace = syncer.namespace
-    read = view.namespaces.of(namespace)
-    if isinstance(read, Unknown):
-        return _unknown(syncer, read)
-    if not read.data:
-        why = (
-            f"Namespace {namespace} was not found, although it has a syncer: its grants are unknown"
-        )
-        return _unknown(syncer, Unknown(cause=Cause.UNUSABLE, message=why))
-    annotations = read.data[0].annotations
+    annotations = annotations_of(view.namespaces, syncer.namespace, "a syncer")
+    if isinstance(annotations, Unknown):
+        return _unknown(syncer, annotations)
     refused = refusal(claim, annotations)
     if refused is not None:
         return NotServed(syncer=syncer, reason=Reason.NOT_GRANTED, message=refused, refused=claim)

@@ -24,8 +24,8 @@ from eurekube_sync.desired.selector import Expression
 from eurekube_sync.desired.spec import class_of, selected_namespace
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.imports import ImportObject
-from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
-from eurekube_sync.model.sources import Listed
+from eurekube_sync.model.kubernetes import Namespace, SyncerObject, SyncerRef
+from eurekube_sync.model.sources import Cause, Listed, Unknown
 from eurekube_sync.model.text import one_or_more, some_of
 
 ANY = "*"
@@ -178,6 +178,23 @@ def _grants(annotations: Mapping[str, str]) -> _Grants:
     apps = annotations.get(ALLOWED_APPS, "")
     hosts = annotations.get(ALLOWED_HOSTS, "")
     return _Grants(_parts(apps), _parts(hosts))
+
+
+def annotations_of(
+    namespaces: Listed[Namespace], namespace: str, its_object: str
+) -> Mapping[str, str] | Unknown:
+    """Return the annotations of a Namespace that has `its_object`, such as "a syncer". Unknown if
+    the Namespaces could not be read, or lack it."""
+    read = namespaces.of(namespace)
+    if isinstance(read, Unknown):
+        return read
+    if not read.data:
+        why = (
+            f"Namespace {namespace} was not found, although it has {its_object}: its grants are "
+            "unknown"
+        )
+        return Unknown(cause=Cause.UNUSABLE, message=why)
+    return read.data[0].annotations
 
 
 def import_refusal(kind: str, name: str, namespace: str, annotations: Mapping[str, str]) -> str:
