@@ -114,7 +114,7 @@ def of_gateways(
         if route.namespace != service.namespace:
             # In the Gateway API, only a grant in the Service's namespace permits such a route.
             by = f"HTTPRoute {route.namespace}/{route.name}"
-            if not _is_permitted(route, service, grants):
+            if not any(_permits(grant, route, service) for grant in grants):
                 missing.append(f"no ReferenceGrant permits {by} to lead to Service {service.name}")
                 continue
         routed = True
@@ -180,13 +180,10 @@ def with_routes_to(grants: Collection[ReferenceGrant]) -> Set[str]:
     return namespaces
 
 
-def _is_permitted(route: HttpRoute, service: Service, grants: Collection[ReferenceGrant]) -> bool:
-    """Whether one of the grants lets a route of another namespace lead to the Service."""
-    for grant in grants:
-        for_service = not grant.services or service.name in grant.services
-        if for_service and route.namespace in grant.routes_of:
-            return True
-    return False
+def _permits(grant: ReferenceGrant, route: HttpRoute, service: Service) -> bool:
+    """Whether a grant lets a route of another namespace lead to the Service."""
+    for_service = not grant.services or service.name in grant.services
+    return for_service and route.namespace in grant.routes_of
 
 
 def _listeners(gateway: Gateway, parent: RouteParent, route: HttpRoute) -> Sequence[Listener]:
