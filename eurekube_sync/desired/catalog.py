@@ -3,13 +3,13 @@ drain annotations. A catalog is built from complete lists only."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from operator import is_
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from eurekube_sync.desired.endpoints import healthy
+from eurekube_sync.desired.endpoints import healthy, numbers_of
 from eurekube_sync.desired.selector import Selector
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION, ignored_value
 from eurekube_sync.model.errors import InvalidSyncer, SourceUnknown
@@ -52,7 +52,9 @@ class Drainer(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        return f"{'Service' if self.kind is Kind.SERVICE else 'pod'} {self.name}"
+        if self.kind is Kind.SERVICE:
+            return f"Service {self.name}"
+        return f"pod {self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +63,8 @@ class Drain:
 
     by: tuple[Kind, ...] = ()  # in the order of `Kind`; empty if it is not drained
     drainer: Drainer | None = None  # the first object that drains it
-    unreadable_drain_kinds: frozenset[Kind] = (
-        frozenset()
-    )  # the kinds of objects that could not be read
+    unreadable_drain_kinds: frozenset[Kind] = frozenset()
+    """The kinds of objects that could not be read."""
     ignored: tuple[str, ...] = ()  # what is wrong with invalid annotations
 
 
@@ -76,7 +77,8 @@ Known: TypeAlias = Mapping[str, Drainable] | Unknown | None  # pods by UID; None
 def drainable(id_: str, annotations: Mapping[str, str]) -> Drainable:
     """Read the drain annotation of a Service or Pod. Only the value "true" drains it."""
     drained = annotations.get(DRAIN_ANNOTATION) == "true"
-    return Drainable(id=id_, drained=drained, ignored=ignored_value(annotations, DRAIN_ANNOTATION))
+    ignored = ignored_value(annotations, DRAIN_ANNOTATION)
+    return Drainable(id=id_, drained=drained, ignored=ignored)
 
 
 def drains_of(source: Source[tuple[Drainable, ...]]) -> Known:
@@ -99,24 +101,30 @@ def drain_of(
     unknown: set[Kind] = set()
     for service in services:
         if DRAIN_ANNOTATION in service.annotations:
-            annotated.append((Drainer(Kind.SERVICE, service.name), _of_service(service)))
+            drainer = Drainer(Kind.SERVICE, service.name)
+            annotated.append((drainer, _of_service(service)))
     if pod is not None and pods is not None:
         listed = None if isinstance(pods, Unknown) else pods.get(pod.uid)
         if listed is None:  # the list failed, or is older than the pod
             unknown.add(Kind.POD)
         else:
-            annotated.append((Drainer(Kind.POD, pod.name), listed))
+            drainer = Drainer(Kind.POD, pod.name)
+            annotated.append((drainer, listed))
     drained = _drained_by(annotated)
-    if Kind.SERVICE not in drained and any(_of_service(service).drained for service in perhaps):
+    # Whether the pod is behind such a Service is unknown, so the mark in Eureka counts.
+    if Kind.SERVICE not in drained and _any_drains(perhaps):
         unknown.add(Kind.SERVICE)
     if not annotated and not unknown:  # as of nearly all instances
         return NO_DRAIN
-    first = next(iter(drained.values()), None)
+    ignored: list[str] = []
+    for drainer, read in annotated:
+        if read.ignored:
+            ignored.append(f"{drainer}: {read.ignored}")
     return Drain(
         by=tuple(drained),
-        drainer=first,
+        drainer=next(iter(drained.values()), None),
         unreadable_drain_kinds=frozenset(unknown),
-        ignored=tuple(f"{drainer}: {read.ignored}" for drainer, read in annotated if read.ignored),
+        ignored=tuple(ignored),
     )
 
 
@@ -127,6 +135,10 @@ def _drained_by(annotated: Sequence[tuple[Drainer, Drainable]]) -> Mapping[Kind,
         if read.drained:
             drained.setdefault(drainer.kind, drainer)
     return drained
+
+
+def _any_drains(services: Sequence[Service]) -> bool:
+    return any(_of_service(service).drained for service in services)
 
 
 def _of_service(service: Service) -> Drainable:
@@ -162,9 +174,14 @@ class Catalog:
         self.services: Sequence[Service] = services.data
         self.pod_drains = pod_drains
         self.asked = 0  # how often anything but Services and slices was read from here
-        self._pods, self._nodes, self._readiness = pods, nodes, readiness
-        self._hosts, self._ingresses = hosts, ingresses
-        self._reference_grants, self._routes, self._gateways = reference_grants, routes, gateways
+        self._pods = pods
+        self._nodes = nodes
+        self._readiness = readiness
+        self._hosts = hosts
+        self._ingresses = ingresses
+        self._reference_grants = reference_grants
+        self._routes = routes
+        self._gateways = gateways
         self._indexes: dict[str, Mapping[str, Any]] = {}
         self._by_name = {service.name: service for service in services.data}
         self._by_label: dict[tuple[str, str], list[Service]] = {}
@@ -177,8 +194,10 @@ class Catalog:
 
     def matching(self, selector: Selector) -> tuple[Service, ...]:
         """Return the Services that match the selector, sorted by name."""
-        matching = [service for service in self._candidates(selector) if selector.matches(service)]
-        return tuple(sorted(matching, key=lambda service: service.name))
+        candidates = self._candidates(selector)
+        matching = [service for service in candidates if selector.matches(service)]
+        matching.sort(key=lambda service: service.name)
+        return tuple(matching)
 
     def _candidates(self, selector: Selector) -> Collection[Service]:
         """Return the Services by the index that leaves the fewest."""
@@ -188,8 +207,9 @@ class Catalog:
                 return []
             return [named]
         if selector.labels:
+            having = [self._by_label.get(label, []) for label in selector.labels]
             # The rarest one, because all Services may have one such as `managed-by: Helm`
-            return min((self._by_label.get(label, []) for label in selector.labels), key=len)
+            return min(having, key=len)
         return self._by_name.values()
 
     def slices_of(self, service: Service) -> Sequence[EndpointSlice]:
@@ -226,13 +246,13 @@ class Catalog:
 
     def routes(self, namespace: str) -> Mapping[str, HttpRoute]:
         """Return the HTTPRoutes of any namespace. Raises SourceUnknown, InvalidSyncer(APIMissing)."""
-        source = self._routes.of(namespace) if self._routes else _NOT_READ
+        source = _part(self._routes, namespace)
         return self._indexed(f"routes {namespace}", source, lambda route: route.name)
 
     def gateway(self, namespace: str, name: str) -> Gateway | None:
         """Return a Gateway of any namespace; None if it does not exist. Raises SourceUnknown,
         InvalidSyncer(APIMissing)."""
-        source = self._gateways.of(namespace) if self._gateways else _NOT_READ
+        source = _part(self._gateways, namespace)
         of_namespace = self._indexed(f"gateways {namespace}", source, lambda gateway: gateway.name)
         return of_namespace.get(name)
 
@@ -243,16 +263,25 @@ class Catalog:
     def _indexed(
         self, name: str, source: Source[tuple[T, ...]], id_of: Callable[[T], str]
     ) -> Mapping[str, T]:
-        self.asked += 1
+        self.asked += 1  # a claim that asked is made anew in each pass
         if isinstance(source, Unknown):
             if source.cause is Cause.API_MISSING:
                 # It is known that there is none of them. As with an invalid spec, nothing is
                 # removed for that: the CRD may be back soon.
                 raise InvalidSyncer(Reason.API_MISSING, source.message)
             raise SourceUnknown(Server.KUBERNETES, source)
-        if name not in self._indexes:
-            self._indexes[name] = {id_of(item): item for item in source.data}
-        return self._indexes[name]
+        index = self._indexes.get(name)
+        if index is None:
+            index = {id_of(item): item for item in source.data}
+            self._indexes[name] = index
+        return index
+
+
+def _part(listed: Listed[T] | None, namespace: str) -> Source[tuple[T, ...]]:
+    """Return the objects of a namespace in a list, if there is a list."""
+    if listed is None:
+        return _NOT_READ
+    return listed.of(namespace)
 
 
 class Catalogs:
@@ -275,32 +304,29 @@ class Catalogs:
 
     def _build(self, namespace: str) -> Complete[Catalog] | Unknown:
         view = self._view
-        services, slices = view.services.of(namespace), view.slices.of(namespace)
+        services = view.services.of(namespace)
         if isinstance(services, Unknown):
             return services
+        slices = view.slices.of(namespace)
         if isinstance(slices, Unknown):
             return slices
-        services, slices = _of_syncers(services), _of_syncers(slices)
-        pods = view.pods.of(namespace) if view.pods else _NOT_READ
-        readiness = view.readiness.of(namespace) if view.readiness else _NOT_READ
-        hosts = view.hosts.of(namespace) if view.hosts else _NOT_READ
-        ingresses = view.ingresses.of(namespace) if view.ingresses else _NOT_READ
-        grants = view.reference_grants.of(namespace) if view.reference_grants else _NOT_READ
-        drains = drains_of(view.pod_drains.of(namespace)) if view.pod_drains else None
+        services = _of_syncers(services)
         before = self._before.get(namespace, ())
         if same(before, services.data):
             services = Complete(data=tuple(before))
-        nodes = view.nodes or _NOT_READ
+        drains = None
+        if view.pod_drains is not None:
+            drains = drains_of(view.pod_drains.of(namespace))
         catalog = Catalog(
             services,
-            slices,
-            pods,
-            nodes,
-            readiness,
-            drains,
-            hosts=hosts,
-            ingresses=ingresses,
-            reference_grants=grants,
+            _of_syncers(slices),
+            pods=_part(view.pods, namespace),
+            nodes=view.nodes or _NOT_READ,
+            readiness=_part(view.readiness, namespace),
+            pod_drains=drains,
+            hosts=_part(view.hosts, namespace),
+            ingresses=_part(view.ingresses, namespace),
+            reference_grants=_part(view.reference_grants, namespace),
             routes=view.routes,
             gateways=view.gateways,
         )
@@ -319,12 +345,15 @@ def _of_syncers(listed: Complete[tuple[S, ...]]) -> Complete[tuple[S, ...]]:
     """Return the Services or slices that syncers may register: those of no import."""
     if not any(map(is_of_an_import, listed.data)):
         return listed  # nearly always
-    return Complete(data=tuple([thing for thing in listed.data if not is_of_an_import(thing)]))
+    own = [item for item in listed.data if not is_of_an_import(item)]
+    return Complete(data=tuple(own))
 
 
 def same(before: Sequence[object], now: Sequence[object]) -> bool:
     """Whether both hold the identical objects."""
-    return len(before) == len(now) and all(map(is_, before, now))
+    if len(before) != len(now):
+        return False
+    return all(map(is_, before, now))
 
 
 def pods_by_socket(view: ClusterView) -> Mapping[PodSocket, Complete[frozenset[str]]]:
@@ -348,31 +377,37 @@ def pods_by_socket(view: ClusterView) -> Mapping[PodSocket, Complete[frozenset[s
     for namespace in view.slices.by_namespace:
         hosts = _hosts_in(namespace, view)
         for service, piece in _slices_kept_up(namespace, view):
-            numbers = [port.port for port in piece.ports if port.port is not None]
+            numbers = numbers_of([piece])
             for endpoint in piece.endpoints:
-                if endpoint.pod is None or endpoint.terminating:
+                pod = endpoint.pod
+                if pod is None or endpoint.terminating:
                     continue
                 sockets = [(endpoint.address, number) for number in numbers]
-                if hosts and endpoint.pod.uid in hosts:
-                    sockets += _at_node(hosts[endpoint.pod.uid], numbers)
+                if pod.uid in hosts:
+                    sockets += _at_node(hosts[pod.uid], numbers)
+                is_ready = healthy(endpoint, service)
                 for address, number in sockets:
                     socket = (namespace, address, number)
-                    listed.setdefault(socket, set()).add(endpoint.pod.uid)
-                    if healthy(endpoint, service):
+                    listed.setdefault(socket, set()).add(pod.uid)
+                    if is_ready:
                         ready.add(socket)
-    return {socket: Complete(data=frozenset(listed[socket])) for socket in ready}
+    proofs: dict[PodSocket, Complete[frozenset[str]]] = {}
+    for socket in ready:
+        uids = frozenset(listed[socket])
+        proofs[socket] = Complete(data=uids)
+    return proofs
 
 
 def _hosts_in(namespace: str, view: ClusterView) -> Mapping[str, PodHost]:
     """Return where the pods of a namespace are reached at their nodes, by UID; nothing if that was
     not read."""
-    hosts = view.hosts.of(namespace) if view.hosts else _NOT_READ
+    hosts = _part(view.hosts, namespace)
     if isinstance(hosts, Unknown):
         return {}
     return {host.uid: host for host in hosts.data}
 
 
-def _at_node(host: PodHost, numbers: Sequence[int]) -> list[tuple[str, int]]:
+def _at_node(host: PodHost, numbers: Iterable[int]) -> list[tuple[str, int]]:
     """Return the addresses and host ports of a pod's ports. On the network of its node, the slices
     have them."""
     sockets: list[tuple[str, int]] = []
@@ -380,20 +415,23 @@ def _at_node(host: PodHost, numbers: Sequence[int]) -> list[tuple[str, int]]:
         port = host.ports.get(number)
         if port is None or host.host_network:
             continue
-        for address in [port.address] if port.address else host.addresses:
+        addresses = [port.address] if port.address else host.addresses
+        for address in addresses:
             sockets.append((address, port.number))
     return sockets
 
 
 def _slices_kept_up(namespace: str, view: ClusterView) -> Iterator[tuple[Service, EndpointSlice]]:
     """Yield the slices of a namespace that the cluster keeps up to date, each with its Service."""
-    services, slices = view.services.of(namespace), view.slices.of(namespace)
+    services = view.services.of(namespace)
+    slices = view.slices.of(namespace)
     if isinstance(services, Unknown) or isinstance(slices, Unknown):
         return
-    selecting = {}
+    selecting: dict[str, Service] = {}
     for service in services.data:
         if service.selects and not service.is_external_name:
             selecting[service.name] = service
     for piece in slices.data:
-        if piece.service in selecting and not is_of_an_import(piece):
-            yield selecting[piece.service], piece
+        owner = selecting.get(piece.service)
+        if owner is not None and not is_of_an_import(piece):
+            yield owner, piece

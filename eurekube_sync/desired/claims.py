@@ -67,19 +67,18 @@ class Wanted:
     drainer: Drainer | None = None
     """The object whose annotation drains it; None if it could not be read, so that the mark of the
     registered instance counts."""
-    unreadable_drain_kinds: frozenset[Kind] = (
-        frozenset()
-    )  # the kinds of objects whose drain annotation could not be read
+    unreadable_drain_kinds: frozenset[Kind] = frozenset()
+    """The kinds of objects whose drain annotation could not be read."""
     allotted: bool = False  # the cluster gave its address to the namespace (`Site.allotted`)
-    rival: Rival | None = (
-        None  # it has the address, so no new instance is registered, but one that exists is updated
-    )
+    rival: Rival | None = None
+    """It has the address, so no new instance is registered, but one that exists is updated."""
 
     @property
     def elsewhere(self) -> bool:
         """Whether the cluster gave the address to another namespace. A lost instance is then not
         registered again."""
-        return self.rival is not None and self.rival.right is Right.ALLOTTED
+        rival = self.rival
+        return rival is not None and rival.right is Right.ALLOTTED
 
     @property
     def if_gone(self) -> Instance | None:
@@ -160,22 +159,24 @@ class Serving:
     drains_unread: Unknown | None = None  # why the drain annotations of its pods may not be read
     conduct: Conduct = field(default_factory=Conduct)
     notes: tuple[str, ...] = ()
-    granted_by: Mapping[str, str] | None = (
-        None  # the annotations of its Namespace; None if no grant is needed
-    )
+    granted_by: Mapping[str, str] | None = None
+    """The annotations of its Namespace; None if no grant is needed."""
 
     @cached_property
     def wanted(self) -> Mapping[InstanceKey, Wanted]:
         wanted = self.of(Wanted)
         if len(wanted) < len(self.verdicts):
             return wanted
-        return cast(
-            "Mapping[InstanceKey, Wanted]", self.verdicts
-        )  # the usual case: no copy is kept
+        # The usual case: no copy is kept.
+        return cast("Mapping[InstanceKey, Wanted]", self.verdicts)
 
     def of(self, kind: type[V]) -> Mapping[InstanceKey, V]:
         """Return the verdicts of one kind."""
-        return {key: verdict for key, verdict in self.verdicts.items() if isinstance(verdict, kind)}
+        of_kind: dict[InstanceKey, V] = {}
+        for key, verdict in self.verdicts.items():
+            if isinstance(verdict, kind):
+                of_kind[key] = verdict
+        return of_kind
 
     def wanted_at(self, key: InstanceKey) -> Wanted | None:
         verdict = self.verdicts.get(key)
@@ -215,13 +216,18 @@ class Serving:
     @property
     def endpoints(self) -> int:
         """The number of endpoints, ready or not, without those that terminate."""
-        leaving = [verdict for verdict in self.of(Leaving).values() if not verdict.terminating]
-        return len(self.wanted) + len(self.of(OverLimit)) + len(leaving)
+        number = len(self.wanted) + len(self.of(OverLimit))
+        for leaving in self.of(Leaving).values():
+            if not leaving.terminating:
+                number += 1
+        return number
 
     @property
     def unclear(self) -> Sequence[str]:
         """Why too little is known of an endpoint, of each such endpoint."""
-        return sorted([*(kept.why for kept in self.of(Kept).values()), *self.unplaced.values()])
+        whys = [kept.why for kept in self.of(Kept).values()]
+        whys += self.unplaced.values()
+        return sorted(whys)
 
     @cached_property
     def keeps_any(self) -> bool:
@@ -264,15 +270,16 @@ class Serving:
         """Whether no younger syncer may take over the instance, because this syncer may still want
         it."""
         verdict = self.verdicts.get(instance.key)
-        unknown = verdict is None and bool(self.incomplete) and not self.conduct.claims_nothing
-        return unknown or isinstance(verdict, Kept)
+        if verdict is None:
+            return bool(self.incomplete) and not self.conduct.claims_nothing
+        return isinstance(verdict, Kept)
 
     def keeps_until_pod_gone(self, instance: ObservedInstance) -> bool:
         """Whether the instance is kept only for a slice or address that does not exist yet, until
         its pod is gone."""
-        return (
-            self.reads_pods and instance.key not in self.verdicts and not self._unplaced(instance)
-        )
+        if not self.reads_pods or instance.key in self.verdicts:
+            return False
+        return not self._unplaced(instance)
 
     @property
     def reads_pods(self) -> bool:
@@ -283,7 +290,8 @@ class Serving:
     def _unplaced(self, instance: ObservedInstance) -> str | None:
         if not self.unplaced:  # nearly always
             return None
-        return self.unplaced.get(pod_uid_of(instance) or instance.instance.ip_addr)
+        place = pod_uid_of(instance) or instance.instance.ip_addr
+        return self.unplaced.get(place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,9 +325,8 @@ class Deleting:
     keys: frozenset[InstanceKey] = frozenset()
     """The keys of its endpoints, registered or not; empty after our finalizer was removed."""
     instances_stay: bool = False  # by `--policy upsert-only`, so that there is nothing to wait for
-    gated: frozenset[str] = (
-        frozenset()
-    )  # UIDs of the pods whose readiness gate waits for this syncer
+    gated: frozenset[str] = frozenset()
+    """UIDs of the pods whose readiness gate waits for this syncer."""
 
 
 Claim: TypeAlias = Serving | NotServed | Deleting
@@ -374,17 +381,19 @@ class Desired:
         """Return this with other claims of some syncers, which may want less."""
         if not changed:
             return self
-        left_out = []
+        left_out: list[InstanceKey] = []
         for key, syncer in self.wanted_by.items():
+            claim = changed.get(syncer)
             # A key that one syncer leaves out another may want.
-            if syncer in changed and changed[syncer].wanted_at(key) is None:
+            if claim is not None and claim.wanted_at(key) is None:
                 left_out.append(key)
         wanted_by = self.wanted_by
         if left_out:
             wanted_by = dict(wanted_by)
             for key in left_out:
                 del wanted_by[key]
-        return replace(self, claims={**self.claims, **changed}, wanted_by=wanted_by)
+        claims = {**self.claims, **changed}
+        return replace(self, claims=claims, wanted_by=wanted_by)
 
 
 def every(syncers: Listed[S]) -> Iterator[S]:
@@ -402,9 +411,11 @@ def seniority(claim: Claim) -> tuple[float, SyncerRef]:
 
 def is_suspended(claim: Claim | None) -> bool:
     """Say whether the syncer is suspended, also if it cannot be served; a deletion never is."""
+    if isinstance(claim, Serving):
+        return claim.conduct.suspend
     if isinstance(claim, NotServed):
         return claim.syncer.spec.get("suspend") is True
-    return isinstance(claim, Serving) and claim.conduct.suspend
+    return False
 
 
 def wanted_in(verdict: Verdict | None) -> Wanted | None:
@@ -418,7 +429,10 @@ def wanted_in(verdict: Verdict | None) -> Wanted | None:
 
 
 def rival_of(verdict: Verdict) -> Rival | None:
-    known = verdict if isinstance(verdict, Taken) else wanted_in(verdict)
-    if known:
-        return known.rival
+    """Return the other syncer that has the address of an endpoint, or None."""
+    if isinstance(verdict, Taken):
+        return verdict.rival
+    wanted = wanted_in(verdict)
+    if wanted is not None:
+        return wanted.rival
     return None

@@ -28,7 +28,11 @@ class Measure(StrEnum):
     SHARE = "share {}%"
 
 
-_FORMS = {int: (Measure.COUNT, _MOST), str: (Measure.PODS, 100), dict: (Measure.SHARE, 100)}
+_FORMS = {
+    int: (Measure.COUNT, _MOST),
+    str: (Measure.PODS, 100),
+    dict: (Measure.SHARE, 100),
+}
 """By the type of `spec.limit`, the unit and the highest value."""
 
 
@@ -49,24 +53,34 @@ class Limit:
         if self.measure is Measure.COUNT:
             return self.value
         if self.measure is Measure.PODS:
-            return -(-self.value * pods // 100)
-        if self.value == 100:
+            return _up(self.value * pods, 100)
+        if self.value == 100:  # no number of others takes a part of it
             return None
-        return max(
-            -(-self.value * others // (100 - self.value)), min(self.value, 1)
-        )  # n of n + others
+        number = _up(self.value * others, 100 - self.value)  # n of n + others
+        if self.value > 0:
+            return max(number, 1)
+        return number
 
     def may_remove(self, mark: str) -> bool:
         """Whether an instance with this mark may have to go. A number may always remove one. A
         percentage may only after a person lowered it: an instance that is over an unchanged one
         stays, because there may be fewer pods now."""
-        return self.measure is Measure.COUNT or not self.lets_in(mark)
+        if self.measure is Measure.COUNT:
+            return True
+        return not self.lets_in(mark)
 
     def lets_in(self, mark: str) -> bool:
         """Whether an instance with this mark was registered under this limit, or a lower one with
         the same unit."""
         before = read_mark(mark)
-        return before is not None and before.measure is self.measure and before.value <= self.value
+        if before is None or before.measure is not self.measure:
+            return False
+        return before.value <= self.value
+
+
+def _up(dividend: int, divisor: int) -> int:
+    """Divide, and round up."""
+    return -(-dividend // divisor)
 
 
 class Conduct(
@@ -76,15 +90,16 @@ class Conduct(
 
     limit: Limit | None = None
     suspend: bool = False
-    on_duplicate: Literal["Skip", "Warn"] = (
-        "Skip"  # whether a pod that registers itself is registered twice
-    )
+    # Whether a pod that registers itself is registered twice
+    on_duplicate: Literal["Skip", "Warn"] = "Skip"
     readiness_gate: bool = False
 
     @property
     def claims_nothing(self) -> bool:
         """Whether the limit is 0, so that another syncer may register the same endpoints."""
-        return self.limit is not None and self.limit.value == 0 and not self.suspend
+        if self.limit is None or self.suspend:
+            return False
+        return self.limit.value == 0
 
 
 def parse_limit(limit: Any, wrong: Faults) -> Limit | None:
@@ -95,13 +110,13 @@ def parse_limit(limit: Any, wrong: Faults) -> Limit | None:
     if isinstance(limit, dict) and limit.keys() == {"share"}:
         mark = f"share {limit['share']}"
     known = read_mark(mark)
-    measure, most = _FORMS.get(type(limit), (None, 0))
-    if known and known.measure is measure and known.value <= most:
-        return known
-    wrong.add(
-        ("limit",),
-        f"{limit!r} is not a number in 0..{_MOST}, a percentage such as 20%, or {{share: 10%}}",
-    )
+    form = _FORMS.get(type(limit))
+    if known is not None and form is not None:
+        measure, most = form
+        if known.measure is measure and known.value <= most:
+            return known
+    fault = f"{limit!r} is not a number in 0..{_MOST}, a percentage such as 20%, or {{share: 10%}}"
+    wrong.add(("limit",), fault)
     return None
 
 
@@ -110,8 +125,9 @@ def read_mark(mark: str) -> Limit | None:
     digits = re.search("[0-9]{1,6}", mark)
     if digits is None:
         return None
+    value = int(digits[0])
     for measure in Measure:
-        limit = Limit(measure=measure, value=int(digits[0]))
-        if str(limit) == mark:
+        limit = Limit(measure=measure, value=value)
+        if str(limit) == mark:  # the whole of it: `10` is in `share 10%` as well
             return limit
     return None

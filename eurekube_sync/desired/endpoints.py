@@ -27,7 +27,7 @@ from eurekube_sync.model.kubernetes import (
     ServicePort,
 )
 from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.text import listed
+from eurekube_sync.model.text import listed, one_or_more
 
 HTTP = "http"  # the name of the port that is the default
 Numbers: TypeAlias = frozenset[int]  # in place of a port that cannot be resolved any more
@@ -94,6 +94,11 @@ def label_of(endpoint: Endpoint) -> str:
     return f"endpoint {endpoint.address}"
 
 
+def names_of(services: Iterable[Service]) -> Sequence[str]:
+    """Return the names of Services."""
+    return [service.name for service in services]
+
+
 # --- Ports of Services ---------------------------------------------------------------------------
 
 
@@ -110,40 +115,51 @@ def choose_port(
     | nothing | the only one, else the one named `http` |
 
     Raises InvalidSyncer(AmbiguousPort)."""
+    if isinstance(port, str):
+        return _named_port(service, port)
     if port is None:
         fitting = _default_ports(service)
         fits = " has the ports"
-    elif isinstance(port, str):
-        fitting = [offered for offered in service.ports if offered.name == port][:1]
-        fits = ""
-    elif service.ports or service.other_ports:
+    elif service.ports or service.other_ports:  # TCP, and those that Eureka's clients cannot call
         fitting = _numbered_ports(service, port)
         fits = f": {port} fits the ports"
     else:  # a headless Service may have no ports, although its pods listen
         return ServicePort(name="", port=port)
     if len(fitting) > 1:
-        raise InvalidSyncer(
-            Reason.AMBIGUOUS_PORT,
-            f"Service {service.name}{fits} {_ports(fitting)}: name one in spec.{field}",
-        )
+        fault = f"Service {service.name}{fits} {_ports(fitting)}: name one in spec.{field}"
+        raise InvalidSyncer(Reason.AMBIGUOUS_PORT, fault)
     if fitting:
         return fitting[0]
+    return None
+
+
+def _named_port(service: Service, name: str) -> ServicePort | None:
+    """Return the port of this name, which Kubernetes gives to one port alone."""
+    for port in service.ports:
+        if port.name == name:
+            return port
     return None
 
 
 def _default_ports(service: Service) -> Sequence[ServicePort]:
     """Return the port named `http` among several, or all of them if none has that name."""
     if len(service.ports) > 1:
-        for port in service.ports:
-            if port.name == HTTP:
-                return [port]
+        http = _named_port(service, HTTP)
+        if http is not None:
+            return [http]
     return service.ports
 
 
 def _numbered_ports(service: Service, number: int) -> Sequence[ServicePort]:
     """Return the ports of this number, or else those with this target port."""
-    own = [port for port in service.ports if port.port == number]
-    return own or [port for port in service.ports if port.target == number]
+    own: list[ServicePort] = []
+    targeted: list[ServicePort] = []
+    for port in service.ports:
+        if port.port == number:
+            own.append(port)
+        if port.target == number:
+            targeted.append(port)
+    return own or targeted
 
 
 def chosen_ports(
@@ -171,14 +187,20 @@ def _no_such_port(
 ) -> str:
     """Return what is wrong with Services of which none has the port of a field."""
     first = services[:5]
+    offered: list[str] = []
+    others: list[str] = []
+    for service in first:
+        ports = _ports(service.ports)
+        offered.append(f"{service.name} has {ports}")
+        others += service.other_ports
     if any(service.ports for service in services):
-        there = "; ".join(f"{service.name} has {_ports(service.ports)}" for service in first)
+        there = "; ".join(offered)
         return f"no Service has the port {port!r}: {there}; name one of these in spec.{field}"
-    names = ", ".join(service.name for service in first)
-    have = f"Service {names} has" if len(services) == 1 else f"Services {names} have"
-    others = [port for service in first for port in service.other_ports]
+    names = ", ".join(names_of(first))
+    have = one_or_more(len(services), f"Service {names} has", f"Services {names} have")
     if others:
-        return f"{have} no TCP port, only {', '.join(others)}: Eureka's clients call TCP ports"
+        only = ", ".join(others)
+        return f"{have} no TCP port, only {only}: Eureka's clients call TCP ports"
     lacking = "" if port is None else f", so none is named {port!r}"
     return f"{have} no ports{lacking}: set spec.{field} to the number of the port that {where}"
 
@@ -187,7 +209,9 @@ def numbers_of(pieces: Iterable[EndpointSlice]) -> frozenset[int]:
     """Return all port numbers of these slices."""
     numbers: set[int] = set()
     for piece in pieces:
-        numbers.update(port.port for port in piece.ports if port.port is not None)
+        for port in piece.ports:
+            if port.port is not None:
+                numbers.add(port.port)
     return frozenset(numbers)
 
 
@@ -195,12 +219,15 @@ def stays(error: InvalidSyncer, numbers: Iterable[int]) -> str:
     """Return the warning that a port cannot be resolved any more, and that the numbers of before
     are served on."""
     words = [str(number) for number in sorted(numbers)]
-    ports = f"port {words[0]} is" if len(words) == 1 else f"ports {listed(words, 'and')} are"
-    return f"{error}. Until then {ports} served on, as before"
+    port = one_or_more(len(words), "port", "ports")
+    are = one_or_more(len(words), "is", "are")
+    which = listed(words, "and")
+    return f"{error}. Until then {port} {which} {are} served on, as before"
 
 
 def _ports(ports: Iterable[ServicePort | EndpointPort]) -> str:
-    return ", ".join(f"{port.name or 'unnamed'} ({port.port})" for port in ports) or "none"
+    words = [f"{port.name or 'unnamed'} ({port.port})" for port in ports]
+    return ", ".join(words) or "none"
 
 
 # --- Slices ---------------------------------------------------------------------------------------
@@ -213,14 +240,14 @@ def slices_in_use(service: Service, slices: Sequence[EndpointSlice]) -> Sequence
     Service's ports, is a stray if another slice shows what the Service has. kube-proxy ignores
     it. With a selector, the controller's own slice shows that even if it has no endpoints, and
     so no ports."""
-    others = []
+    others: list[EndpointSlice] = []
     telling = False  # whether another slice shows what the Service has
     for piece in slices:
-        lacks_all = _lacks_ports(service, piece)
-        by_cluster = written_by_cluster(service, piece)
-        if by_cluster or not lacks_all or not piece.endpoints:
+        if written_by_cluster(service, piece) or not _lacks_ports(service, piece):
             others.append(piece)
-            telling = telling or by_cluster or not lacks_all
+            telling = True
+        elif not piece.endpoints:  # it leads nowhere, and shows nothing either
+            others.append(piece)
     if telling:
         return others
     return slices
@@ -237,21 +264,26 @@ def strays_of(service: Service, slices: Sequence[EndpointSlice]) -> Iterator[str
     used = slices_in_use(service, slices)
     if len(used) == len(slices):
         return  # nearly always
+    offered = _ports(service.ports)
     for stray in sorted(slices, key=lambda piece: piece.name):
-        if stray not in used:
-            yield (
-                f"EndpointSlice {stray.name} ({_writer(stray)}) is ignored, as kube-proxy ignores "
-                f"it: its port is {_ports(stray.ports)}, and Service {service.name} has "
-                f"{_ports(service.ports)}; delete the slice, or name its port as the Service does"
-            )
+        if stray in used:
+            continue
+        writer = _writer(stray)
+        ports = _ports(stray.ports)
+        yield (
+            f"EndpointSlice {stray.name} ({writer}) is ignored, as kube-proxy ignores it: its port "
+            f"is {ports}, and Service {service.name} has {offered}; delete the slice, or name its "
+            "port as the Service does"
+        )
 
 
 def outdated(service: Service, slices: Sequence[EndpointSlice], family: str) -> Iterator[Endpoint]:
     """Yield the endpoints of slices that the cluster's controller has not written again since
     the Service's ports changed. It writes one slice after the other."""
     for piece in slices:
-        lacks_all = piece.ports and _lacks_ports(service, piece)
-        if lacks_all and piece.address_type == family and written_by_cluster(service, piece):
+        if not piece.ports or piece.address_type != family:
+            continue
+        if _lacks_ports(service, piece) and written_by_cluster(service, piece):
             yield from piece.endpoints
 
 
@@ -267,13 +299,15 @@ def renumbered(
     writers do not count: nobody will correct them, and kube-proxy sends calls to all of their
     endpoints."""
     written: list[tuple[int, EndpointSlice]] = []
+    written_numbers: set[int] = set()
     for piece in slices:
         number = _number(piece, port, service)
         if number is None or piece.address_type != family:
             continue
         if written_by_cluster(service, piece):
             written.append((number, piece))
-    if len({number for number, _ in written}) < 2:  # the usual case
+            written_numbers.add(number)
+    if len(written_numbers) < 2:  # the usual case
         return {}
     numbers: dict[str, set[int]] = {}
     endpoints: dict[str, list[Endpoint]] = {}
@@ -282,12 +316,21 @@ def renumbered(
             place = place_of(endpoint)
             numbers.setdefault(place, set()).add(number)
             endpoints.setdefault(place, []).append(endpoint)
-    return {place: there for place, there in endpoints.items() if len(numbers[place]) > 1}
+    several: dict[str, Sequence[Endpoint]] = {}
+    for place, there in endpoints.items():
+        if len(numbers[place]) > 1:
+            several[place] = there
+    return several
 
 
 def _lacks_ports(service: Service, piece: EndpointSlice) -> bool:
+    """Whether a slice has none of the Service's ports, by name. A headless Service without ports
+    lacks none."""
     names = {port.name for port in service.ports}
-    return bool(names) and names.isdisjoint(port.name for port in piece.ports)
+    for port in piece.ports:
+        if port.name in names:
+            return False
+    return bool(names)
 
 
 def _writer(piece: EndpointSlice) -> str:
@@ -312,15 +355,17 @@ def backends(
     A slice without the port has no endpoint for us. But if there are endpoints, and no slice has
     the port, this raises InvalidSyncer(NoSuchPort), because the slices are outdated, or the port
     does not exist."""
-    used = slices_in_use(service, slices)
-    filled = [piece for piece in used if piece.endpoints and family in (None, piece.address_type)]
     name = port.name if isinstance(port, ServicePort) else ""
     of = (service,)
     best: dict[Identity, Backend] = {}
+    unmatched: list[EndpointSlice] = []
     matched = False
-    for piece in filled:
+    for piece in slices_in_use(service, slices):
+        if not piece.endpoints or family not in (None, piece.address_type):
+            continue
         number = _number(piece, port, service)
         if number is None:
+            unmatched.append(piece)
             continue
         matched = True
         slice_name = frozenset({piece.name})
@@ -337,25 +382,34 @@ def backends(
             if identity in best:
                 backend = _best([best[identity], backend])
             best[identity] = backend
-    if filled and not matched:
-        edit, fault = _no_slice_has(port, service, filled)
+    if unmatched and not matched:
+        edit, fault = _no_slice_has(port, service, unmatched)
         raise InvalidSyncer(Reason.NO_SUCH_PORT, fault, edit=edit)
-    return tuple(best[identity] for identity in sorted(best))
+    return tuple([best[identity] for identity in sorted(best)])
 
 
 def _best(same: Sequence[Backend]) -> Backend:
     """Return the preferred one of several backends with one identity, with the slices of all."""
     best = min(same, key=lambda backend: backend.preference)
-    return replace(best, slices=best.slices.union(*(backend.slices for backend in same)))
+    slices: set[str] = set()
+    for backend in same:
+        slices |= backend.slices
+    return replace(best, slices=frozenset(slices))
 
 
 def _number(piece: EndpointSlice, port: ServicePort | Numbers, service: Service) -> int | None:
     """Return the number of the port in a slice; None if the slice does not have it."""
     if isinstance(port, frozenset):
-        return next((own.port for own in piece.ports if own.port in port), None)
-    if not piece.ports and not service.ports:
+        for own in piece.ports:
+            if own.port in port:
+                return own.port
+        return None
+    if not piece.ports and not service.ports:  # of a headless Service: the pods listen on it
         return port.port
-    return next((own.port for own in piece.ports if own.name == port.name), None)
+    for own in piece.ports:
+        if own.name == port.name:
+            return own.port
+    return None
 
 
 def _no_slice_has(
@@ -364,43 +418,50 @@ def _no_slice_has(
     """Return which object to correct if no slice with endpoints has the Service's port, and why."""
     target = None
     if isinstance(port, frozenset):
-        name = ", ".join(str(number) for number in sorted(port))
+        name = ", ".join([str(number) for number in sorted(port)])
     else:
-        name, target = port.name or str(port.port), port.target
-    ours = [piece for piece in filled if written_by_cluster(service, piece)]
+        name = port.name or str(port.port)
+        target = port.target
+    ours: list[EndpointSlice] = []
+    labels: list[str] = []  # of endpoints in slices of ours that are not outdated
+    for piece in filled:
+        if not written_by_cluster(service, piece):
+            continue
+        ours.append(piece)
+        if not piece.ports or not _lacks_ports(service, piece):
+            labels += [label_of(endpoint) for endpoint in piece.endpoints]
     first = min(ours or filled, key=lambda piece: piece.name)
+    ports = _ports(first.ports)
     if not ours:
-        return (
-            f"endpointslice {first.name}",
+        writer = _writer(first)
+        fault = (
             f"no EndpointSlice of Service {service.name} has the port {name}: {first.name} "
-            f"({_writer(first)}) has {_ports(first.ports)}; name its port as the Service does",
+            f"({writer}) has {ports}; name its port as the Service does"
         )
-    edit = f"service {service.name}"
-    current = [piece for piece in ours if not (piece.ports and _lacks_ports(service, piece))]
-    if isinstance(target, str) and current:
+        return f"endpointslice {first.name}", fault
+    if isinstance(target, str) and labels:
         # The controller leaves out a port whose target no container of the pod has
         # (podutil.FindPort).
-        label = min(label_of(endpoint) for piece in current for endpoint in piece.endpoints)
-        return (
-            edit,
-            f"{label} has no container port named {target}, the targetPort of port {name} of "
+        fault = (
+            f"{min(labels)} has no container port named {target}, the targetPort of port {name} of "
             f"Service {service.name}: correct targetPort in the Service, or name the port in the "
-            "pod's containers",
+            "pod's containers"
         )
-    return (
-        edit,
-        f"the EndpointSlices of Service {service.name} do not have its port {name} yet: "
-        f"{first.name} has {_ports(first.ports)}; the cluster writes them again after the "
-        "Service's ports have changed",
-    )
+    else:
+        fault = (
+            f"the EndpointSlices of Service {service.name} do not have its port {name} yet: "
+            f"{first.name} has {ports}; the cluster writes them again after the Service's ports "
+            "have changed"
+        )
+    return f"service {service.name}", fault
 
 
 def healthy(endpoint: Endpoint, service: Service) -> bool:
     """Whether an endpoint is ready."""
-    # With publishNotReadyAddresses, "ready" is true for every pod, and "serving" is the pod's
-    # readiness.
-    serves = endpoint.serving and not endpoint.terminating
-    return endpoint.ready and (serves or not service.publish_not_ready)
+    if service.publish_not_ready:
+        # "ready" is true for every pod, and "serving" is the pod's readiness.
+        return endpoint.ready and endpoint.serving and not endpoint.terminating
+    return endpoint.ready
 
 
 def missing_slices(service: Service, slices: Sequence[EndpointSlice], *, family: str | None) -> str:
@@ -416,19 +477,23 @@ def missing_slices(service: Service, slices: Sequence[EndpointSlice], *, family:
     The cluster makes the slices of a Service with a selector, even empty ones
     (k8s.io/endpointslice, Reconciler.Reconcile). So a missing one was not yet made, or was
     deleted."""
-    families = [ip_family for ip_family in service.ip_families if family in (None, ip_family)]
-    is_of_another_family = bool(service.ip_families) and not families
-    if service.is_external_name or is_of_another_family:
+    families = service.ip_families
+    if family is not None and families:
+        if family not in families:
+            return ""
+        families = (family,)
+    if service.is_external_name:
         return ""
     if not service.selects:
         return _missing_by_hand(service, slices, family)
     if not slices:
         return f"Service {service.name} has no EndpointSlice, not even an empty one"
     there = {piece.address_type for piece in slices}
-    lacking = " and ".join(ip_family for ip_family in families if ip_family not in there)
+    lacking = [ip_family for ip_family in families if ip_family not in there]
     if not lacking:
         return ""
-    return f"Service {service.name} has no EndpointSlice of {lacking}, not even an empty one"
+    which = " and ".join(lacking)
+    return f"Service {service.name} has no EndpointSlice of {which}, not even an empty one"
 
 
 def _missing_by_hand(service: Service, slices: Sequence[EndpointSlice], family: str | None) -> str:
@@ -448,8 +513,12 @@ def _missing_by_hand(service: Service, slices: Sequence[EndpointSlice], family: 
 
 
 def _only_host_names(slices: Sequence[EndpointSlice]) -> bool:
-    hosts = any(piece.endpoints for piece in slices)
-    return hosts and all(piece.address_type == "FQDN" for piece in slices)
+    filled = False
+    for piece in slices:
+        if piece.address_type != "FQDN":
+            return False
+        filled = filled or bool(piece.endpoints)
+    return filled
 
 
 # --- Backends of several Services ----------------------------------------------------------------
@@ -461,7 +530,9 @@ def one_per_port(backends: Iterable[Backend]) -> Mapping[Identity, Backend]:
     Raises InvalidSyncer(AmbiguousService) if Services give a pod different ports, or an address
     different ports by different names. It is not ambiguous if one Service has all of them."""
     merged: dict[Identity, Backend] = {}
-    for _, there in sorted(_by_place(backends).items()):
+    by_place = _by_place(backends)
+    for place in sorted(by_place):
+        there = by_place[place]
         if len(there) == 1:
             merged[there[0].identity] = there[0]
         else:
@@ -480,7 +551,8 @@ def _merged(there: Sequence[Backend]) -> Mapping[Identity, Backend]:
     """Merge the backends of one place."""
     by_port: dict[int, list[Backend]] = {}
     ports_of: dict[str, set[int]] = {}
-    for backend in sorted(there, key=lambda backend: (backend.service, backend.port)):
+    ordered = sorted(there, key=lambda backend: (backend.service, backend.port))
+    for backend in ordered:
         by_port.setdefault(backend.port, []).append(backend)
         ports_of.setdefault(backend.service, set()).add(backend.port)
     # A Service calls all of its numbers by one name, so each of them is an endpoint of the app.
@@ -488,14 +560,22 @@ def _merged(there: Sequence[Backend]) -> Mapping[Identity, Backend]:
     # Two processes at one address are called by one name. Another name may be a port of the same
     # process.
     names = {backend.port_name for backend in there}
-    if not agreed and (there[0].endpoint.pod or len(names) > 1):
-        offers = ", ".join(f"{by_port[port][0].service} ({port})" for port in sorted(by_port))
-        behind = f"{there[0].label} is behind Services with different ports, {offers}"
-        raise InvalidSyncer(Reason.AMBIGUOUS_SERVICE, f"{behind}: name one in spec.port")
+    is_pod = there[0].endpoint.pod is not None
     merged: dict[Identity, Backend] = {}
-    for _, same in sorted(by_port.items()):
+    offers: list[str] = []
+    for port in sorted(by_port):
+        same = by_port[port]
+        best = _best(same)
         services = [backend.services[0] for backend in same]
-        merged[same[0].identity] = replace(_best(same), services=services)
+        merged[best.identity] = replace(best, services=services)
+        offers.append(f"{services[0].name} ({port})")
+    if not agreed and (is_pod or len(names) > 1):
+        label = there[0].label
+        different = ", ".join(offers)
+        raise InvalidSyncer(
+            Reason.AMBIGUOUS_SERVICE,
+            f"{label} is behind Services with different ports, {different}: name one in spec.port",
+        )
     return merged
 
 
@@ -503,19 +583,22 @@ def outdone_by_http(backends: Iterable[Backend]) -> frozenset[str]:
     """Return the names of the Services whose port gives way to another Service's port `http`,
     because a pod is behind both. Such a Service is no default for its other pods either, so that
     none is registered on its port for metrics."""
-    outdone = set()
+    outdone: set[str] = set()
     for there in _by_place(backends).values():
-        ports = {backend.port for backend in there if backend.port_name == HTTP}
-        if ports:
-            for backend in there:
-                if backend.port_name != HTTP and backend.port not in ports:
-                    outdone.add(backend.service)
+        http = {backend.port for backend in there if backend.port_name == HTTP}
+        if not http:
+            continue
+        for backend in there:
+            if backend.port_name != HTTP and backend.port not in http:
+                outdone.add(backend.service)
     return frozenset(outdone)
 
 
-def without_common_pods(listening: Iterable[Backend]) -> tuple[str, str] | None:
-    """Return two Services that have pods and none in common, as the first ones by name; None if
-    there are none. Terminating pods do not count, because a Service may have lost them already."""
+def apart(listening: Iterable[Backend], app: str | None) -> Iterator[str]:
+    """Yield a warning if two Services of one app have pods and none in common. Terminating pods do
+    not count, because a Service may have lost them already."""
+    if app is None:  # each Service is an app of its own
+        return
     pods_of: dict[str, set[str]] = {}
     for backend in listening:
         if backend.endpoint.pod is None or backend.endpoint.terminating:
@@ -524,18 +607,12 @@ def without_common_pods(listening: Iterable[Backend]) -> tuple[str, str] | None:
             pods_of.setdefault(service.name, set()).add(backend.place)
     for first, second in combinations(sorted(pods_of), 2):
         if pods_of[first].isdisjoint(pods_of[second]):
-            return first, second
-    return None
-
-
-def apart(pair: tuple[str, str], app: str) -> str:
-    """Return the warning that two Services of one app have no pod in common."""
-    first, second = pair
-    return (
-        f"Services {first} and {second} have no pod in common, and both are registered as "
-        f"{app.upper()}: if one of them is a preview or a canary, select the other by "
-        "spec.selector.service"
-    )
+            yield (
+                f"Services {first} and {second} have no pod in common, and both are registered as "
+                f"{app.upper()}: if one of them is a preview or a canary, select the other by "
+                "spec.selector.service"
+            )
+            return
 
 
 def paired(
@@ -549,15 +626,18 @@ def paired(
     secure_at = _by_place(secure.values())
     pairs: dict[Identity, Backend] = {}
     for place, there in _by_place(main.values()).items():
-        others = secure_at.get(place, ())
+        others = secure_at.get(place)
+        if others is None:
+            continue
+        only_ones = len(others) == 1 and len(there) == 1
         for backend in there:
+            identity = backend.identity
             beside = [other for other in others if not other.slices.isdisjoint(backend.slices)]
             if backend.endpoint.pod is not None:
-                fitting = sorted(beside or others, key=lambda other: other.port)[:1]
-            elif len(others) > 1 or len(there) > 1:
-                fitting = beside
-            else:
-                fitting = list(others)
-            if len(fitting) == 1:
-                pairs[backend.identity] = fitting[0]
+                pairs[identity] = min(beside or others, key=lambda other: other.port)
+            # Without a pod there may be several processes at one address.
+            elif only_ones:
+                pairs[identity] = others[0]
+            elif len(beside) == 1:
+                pairs[identity] = beside[0]
     return pairs

@@ -3,7 +3,7 @@ cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from eurekube_sync.desired.instance import Site
@@ -62,27 +62,26 @@ def of_ingresses(
     missing: list[str] = []
     routed = False
     for ingress in sorted(ingresses, key=lambda ingress: ingress.name):
+        by = f"Ingress {ingress.name}"
         paths_of: dict[str, set[str]] = {}
         for path in ingress.paths:
             if _leads_to(path, service, ports):
                 paths_of.setdefault(path.host, set()).add(path.path)
-        for host, paths in sorted(paths_of.items()):
+        for host in sorted(paths_of):
             routed = True
-            if "*" in host:
-                missing.append(f"Ingress {ingress.name} has the host {host}, which is no address")
+            if "*" in host:  # nobody can call it
+                missing.append(f"{by} has the host {host}, which is no address")
                 continue
-            hosts = [host] if host else ingress.addresses
-            if not hosts:
-                missing.append(f"Ingress {ingress.name} waits for its address")
-            for address in hosts:
-                by = f"Ingress {ingress.name}"
-                entry = _entry(address, ingress, _warning(by, service, host, paths))
-                entries.setdefault(address, entry)
+            addresses = [host] if host else ingress.addresses
+            if not addresses:
+                missing.append(f"{by} waits for its address")
+            warning = _warning(by, service, host, paths_of[host])
+            for address in addresses:
+                # The first Ingress by name has a host that several have.
+                entries.setdefault(address, _entry(address, ingress, warning))
     if not routed:
         missing.append(f"no Ingress routes to Service {service.name}")
-    return Entries(
-        entries=list(entries.values()), why="; ".join(dict.fromkeys(missing)), routed=routed
-    )
+    return _entries(entries, missing, routed=routed)
 
 
 def of_gateways(
@@ -106,41 +105,59 @@ def of_gateways(
     entries: dict[str, Entry] = {}
     missing: list[str] = []
     routed = False
-    for route in sorted(routes, key=lambda route: (route.namespace, route.name)):
+    by_name = sorted(routes, key=lambda route: (route.namespace, route.name))
+    for route in by_name:
         paths = _paths_to(service, ports, route)
         if not paths:
             continue
         by = f"HTTPRoute {route.name}"
         if route.namespace != service.namespace:
+            # In the Gateway API, only a grant in the Service's namespace permits such a route.
             by = f"HTTPRoute {route.namespace}/{route.name}"
             if not any(_permits(grant, route, service) for grant in grants):
                 missing.append(f"no ReferenceGrant permits {by} to lead to Service {service.name}")
                 continue
         routed = True
-        if not route.parents:
-            missing.append(f"{by} names no Gateway")
-        for parent in route.parents:
-            at = f"Gateway {parent.namespace}/{parent.name}"
-            gateway = gateway_of(parent.namespace, parent.name)
-            if gateway is None:
-                missing.append(f"{at} of {by} does not exist")
-                continue
-            listeners = _listeners(gateway, parent, route) if parent.accepted else ()
-            if not parent.accepted:
-                missing.append(f"{at} has not accepted {by}")
-            elif not listeners:
-                missing.append(f"{at} has no listener for {by}")
-            for listener in listeners:
-                for host in _hosts(route, listener, gateway, at, missing):
-                    warning = _warning(by, service, host, paths)
-                    entry = entries.get(host)
-                    entries[host] = _with_listener(entry, host, listener, warning)
+        for host, listener in _open_to(route, by, gateway_of, missing):
+            warning = _warning(by, service, host, paths)
+            entries[host] = _with_listener(entries.get(host), host, listener, warning)
     if not routed:
         needs = "one of another namespace needs a ReferenceGrant"
         missing.append(f"no HTTPRoute leads to Service {service.name}; {needs}")
-    return Entries(
-        entries=list(entries.values()), why="; ".join(dict.fromkeys(missing)), routed=routed
-    )
+    return _entries(entries, missing, routed=routed)
+
+
+def _open_to(
+    route: HttpRoute,
+    by: str,
+    gateway_of: Callable[[str, str], Gateway | None],
+    missing: list[str],
+) -> Iterator[tuple[str, Listener]]:
+    """Yield each host and listener by which calls come to a route, and add what is missing. `by`
+    names the route."""
+    if not route.parents:
+        missing.append(f"{by} names no Gateway")
+    for parent in route.parents:
+        at = f"Gateway {parent.namespace}/{parent.name}"
+        gateway = gateway_of(parent.namespace, parent.name)
+        if gateway is None:
+            missing.append(f"{at} of {by} does not exist")
+            continue
+        if not parent.accepted:
+            missing.append(f"{at} has not accepted {by}")
+            continue
+        listeners = _listeners(gateway, parent, route)
+        if not listeners:
+            missing.append(f"{at} has no listener for {by}")
+        for listener in listeners:
+            for host in _hosts(route, listener, gateway, at, missing):
+                yield host, listener
+
+
+def _entries(entries: Mapping[str, Entry], missing: Sequence[str], *, routed: bool) -> Entries:
+    hosts = list(entries.values())
+    whys = dict.fromkeys(missing)  # each once
+    return Entries(entries=hosts, why="; ".join(whys), routed=routed)
 
 
 def _paths_to(
@@ -157,22 +174,29 @@ def _paths_to(
 def with_routes_to(grants: Collection[ReferenceGrant]) -> Set[str]:
     """Return the namespaces whose HTTPRoutes may lead to Services of a namespace with these
     grants."""
-    return frozenset().union(*[grant.routes_of for grant in grants])
+    namespaces: set[str] = set()
+    for grant in grants:
+        namespaces |= grant.routes_of
+    return namespaces
 
 
 def _permits(grant: ReferenceGrant, route: HttpRoute, service: Service) -> bool:
-    is_for_service = not grant.services or service.name in grant.services
-    return is_for_service and route.namespace in grant.routes_of
+    """Whether a grant lets a route of another namespace lead to the Service."""
+    for_service = not grant.services or service.name in grant.services
+    return for_service and route.namespace in grant.routes_of
 
 
 def _listeners(gateway: Gateway, parent: RouteParent, route: HttpRoute) -> Sequence[Listener]:
     """Return the listeners of a Gateway to which a route is attached."""
     listeners: list[Listener] = []
     for listener in gateway.listeners:
-        fits = parent.section in ("", listener.name) and parent.port in (None, listener.port)
-        hosts = [_common(host, listener.hostname) for host in route.hostnames or ("",)]
-        if fits and hosts != [None] * len(hosts):
-            listeners.append(listener)
+        is_named = parent.section in ("", listener.name)
+        if not is_named or parent.port not in (None, listener.port):
+            continue
+        for host in route.hostnames or ("",):
+            if _common(host, listener.hostname) is not None:
+                listeners.append(listener)
+                break
     return listeners
 
 
@@ -200,7 +224,9 @@ def _common(first: str, second: str) -> str | None:
     """Return the narrower of two hosts, of which each may be empty or have a wildcard; None if
     they have no host in common. In the Gateway API, `*` stands for one label or more."""
     for wide, narrow in ((first, second), (second, first)):
-        if wide in ("", narrow) or (wide.startswith("*.") and narrow.endswith(wide[1:])):
+        if wide in ("", narrow):
+            return narrow
+        if wide.startswith("*.") and narrow.endswith(wide[1:]):
             return narrow
     return None
 
@@ -222,38 +248,45 @@ def _leads_to(
     """Whether a path leads to one of these ports; of a number at the host, it may be any port."""
     if path.service != service.name:
         return False
-    named = {port.name: port.port for port in ports if port is not None and port in service.ports}
-    return not named or path.port in named or path.port in named.values()
+    own: list[str | int] = []  # each port of the Service by name and by number
+    for port in ports:
+        if port is not None and port in service.ports:
+            own += [port.name, port.port]
+    return not own or path.port in own
 
 
 def _entry(host: str, ingress: Ingress, warning: str) -> Entry:
-    wildcard = f"*.{host.partition('.')[2]}"
-    secure = not {host, wildcard, ""}.isdisjoint(ingress.tls)
-    return Entry(
-        host=host,
-        port=None if secure else _HTTP,
-        secure_port=_HTTPS if secure else None,
-        warning=warning,
-    )
+    """Return the entry of a host, or of an address, at an Ingress."""
+    _, _, domain = host.partition(".")
+    with_tls = {host, f"*.{domain}", ""}  # an entry of `tls` without hosts is for all
+    if with_tls.isdisjoint(ingress.tls):
+        return Entry(host=host, port=_HTTP, secure_port=None, warning=warning)
+    return Entry(host=host, port=None, secure_port=_HTTPS, warning=warning)
 
 
 def _warning(by: str, service: Service, host: str, paths: Collection[str]) -> str:
     """Return a warning if other calls to the host are sent elsewhere."""
-    if not {"", "/"}.isdisjoint(paths):
+    if "" in paths or "/" in paths:
         return ""
     below = ", ".join(sorted(paths))
+    at = host or "its address"
     return (
-        f"{by} sends to Service {service.name} only calls to {below} of "
-        f"{host or 'its address'}: callers have to use that path"
+        f"{by} sends to Service {service.name} only calls to {below} of {at}: callers have to use "
+        "that path"
     )
 
 
 def entered(entries: Mapping[str, Entries]) -> Mapping[str, Entries]:
     """Return the entries of the Services, by name, that callers can reach in this way. A Service
     for metrics beside the app's may have none. Raises InvalidSyncer(NoAddress) if all are so."""
-    routed = {name: there for name, there in entries.items() if there.routed}
+    routed: dict[str, Entries] = {}
+    whys: list[str] = []
+    for name, there in entries.items():
+        whys.append(there.why)
+        if there.routed:
+            routed[name] = there
     if not routed:
-        raise InvalidSyncer(Reason.NO_ADDRESS, "; ".join(there.why for there in entries.values()))
+        raise InvalidSyncer(Reason.NO_ADDRESS, "; ".join(whys))
     return routed
 
 
@@ -268,11 +301,12 @@ def sites_at(site: Site, entries: Entries, spec: Syncer) -> Sequence[Site] | str
     """
     sites: list[Site] = []
     for entry in entries.entries:
-        plain, secure = entry.port, entry.secure_port
-        if spec.secure_port is not None and spec.port is None:
-            plain = None
+        plain = entry.port
+        secure = entry.secure_port
         if isinstance(spec.port, int):
             plain = spec.port
+        elif spec.port is None and spec.secure_port is not None:
+            plain = None  # only the secure port is asked for
         if isinstance(spec.secure_port, int) and secure is not None:
             secure = spec.secure_port
         if plain is not None or secure is not None:

@@ -25,7 +25,7 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import Syncer, parse, selected_namespace
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
-from eurekube_sync.model.kubernetes import Service, SyncerObject, SyncerRef
+from eurekube_sync.model.kubernetes import EndpointSlice, Service, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import (
     address_in,
     as_in_id,
@@ -55,7 +55,7 @@ class Heirs:
         self._doubtful: dict[tuple[str, str], list[Serving]] = {}  # by namespace and app
         for _, claim in sorted(claims.items()):
             self._add(claim)
-        self._unlisted = []
+        self._unlisted: list[str] = []  # namespaces whose syncers could not be listed
         for namespace, source in sorted(syncers.by_namespace.items()):
             if isinstance(source, Unknown) and source.cause is not Cause.NOT_READ:
                 self._unlisted.append(namespace)
@@ -63,15 +63,21 @@ class Heirs:
         self._unserved_in: dict[str, _Claimants] = {}
 
     def _add(self, claim: Claim) -> None:
-        namespace = selected_namespace(claim.syncer)
-        if isinstance(claim, NotServed) and claim.syncer.deleted is None:
+        syncer = claim.syncer
+        namespace = selected_namespace(syncer)
+        if isinstance(claim, Serving):
+            if claim.keeps_any and not claim.conduct.claims_nothing:
+                for app in claim.apps:
+                    doubtful = self._doubtful.setdefault((namespace, app), [])
+                    doubtful.append(claim)
+        elif isinstance(claim, NotServed) and syncer.deleted is None:
             if claim.source is not None:
-                self._unread.setdefault(namespace, []).append(claim)
-            elif claim.refused is None and self._scope.may_select(claim.syncer):
-                self._unserved.setdefault(namespace, []).append(claim)
-        elif isinstance(claim, Serving) and claim.keeps_any and not claim.conduct.claims_nothing:
-            for app in claim.apps:
-                self._doubtful.setdefault((namespace, app), []).append(claim)
+                unread = self._unread.setdefault(namespace, [])
+                unread.append(claim)
+            # Without a grant or the right to select there, it must not keep what another deletes.
+            elif claim.refused is None and self._scope.may_select(syncer):
+                unserved = self._unserved.setdefault(namespace, [])
+                unserved.append(claim)
 
     @property
     def any(self) -> bool:
@@ -91,10 +97,12 @@ class Heirs:
         another app waits for it."""
         key = instance.key
         for claim in self._doubtful.get((namespace, key.app), ()):
-            decided = not isinstance(claim.verdicts.get(key), Kept | None)
-            why = None if decided else claim.keeps(instance)
-            if why is not None and claim.syncer.ref != syncer_of(instance):
-                return f"syncer {claim.syncer.ref} may claim it: {why}"
+            # Where it has decided, it wants the instance, or lets it go.
+            undecided = isinstance(claim.verdicts.get(key), Kept | None)
+            why = claim.keeps(instance)
+            other = claim.syncer.ref
+            if undecided and why is not None and other != syncer_of(instance):
+                return f"syncer {other} may claim it: {why}"
         return None
 
     def of_given_up(self, instance: ObservedInstance) -> str | None:
@@ -104,32 +112,40 @@ class Heirs:
         A syncer that was read and is not served counts here, too. While a release is rolled out,
         its Service may have no slice yet, or not yet the port. It does not count for `of`: an
         endpoint that a served syncer lacks is mostly that of a pod which has ended."""
-        known = self.of(instance)
+        unread = self.of(instance)
         namespace = self._namespace_of(instance)
-        if known or namespace not in self._unserved:
-            return known
-        if namespace not in self._unserved_in:
+        unserved = self._unserved.get(namespace)
+        if unread or not unserved:
+            return unread
+        claimants = self._unserved_in.get(namespace)
+        if claimants is None:
             catalog = self._catalogs.of(namespace)
-            self._unserved_in[namespace] = _Claimants(self._unserved[namespace], (), catalog)
-        return self._unserved_in[namespace].may_claim_instance(instance)
+            claimants = _Claimants(unserved, (), catalog)
+            self._unserved_in[namespace] = claimants
+        return claimants.may_claim_instance(instance)
 
     def of_id(self, key: InstanceKey, namespace: str) -> str | None:
         """Return why an id that no list shows may be another syncer's by now, as a clause; None if
         all syncers that may register it could be read. Their Services are in `namespace`."""
-        return self._in(namespace).may_claim(key.app, address_in(key), of_a_pod=False)
+        claimants = self._in(namespace)
+        return claimants.may_claim(key.app, address_in(key), of_a_pod=False)
 
     def _in(self, namespace: str) -> _Claimants:
-        if namespace not in self._unread_in:
-            unlisted = [own for own in self._unlisted if self._scope.may_reach(own, namespace)]
-            syncers = self._unread.get(namespace, ())
+        claimants = self._unread_in.get(namespace)
+        if claimants is None:
+            scope = self._scope
+            unlisted = [own for own in self._unlisted if scope.may_reach(own, namespace)]
+            unread = self._unread.get(namespace, ())
             # Without such a syncer the Services of the namespace are not needed.
-            catalog = self._catalogs.of(namespace) if syncers or unlisted else None
-            self._unread_in[namespace] = _Claimants(syncers, unlisted, catalog)
-        return self._unread_in[namespace]
+            catalog = self._catalogs.of(namespace) if unread or unlisted else None
+            claimants = _Claimants(unread, unlisted, catalog)
+            self._unread_in[namespace] = claimants
+        return claimants
 
     def _namespace_of(self, instance: ObservedInstance) -> str:
         """Return the namespace of an instance's pod; without a pod, where its syncer selects."""
-        if namespace := pod_namespace_of(instance):
+        namespace = pod_namespace_of(instance)
+        if namespace:
             return namespace
         syncer = syncer_of(instance)
         assert syncer is not None  # `Observed.ours` holds none without
@@ -155,10 +171,11 @@ class _Claimants:
         self._of_service: dict[tuple[str, str], NotServed] = {}  # by app and Service: its endpoints
         self._services_of: dict[str, list[str]] = {}  # by pod UID, and by address as in an id
         self._incomplete: set[str] = set()  # Services whose slices may not list all of their pods
-        known = catalog.data if isinstance(catalog, Complete) else None
-        self._services_known = known is not None
-        if known is not None:
+        known: Catalog | None = None
+        if isinstance(catalog, Complete):
+            known = catalog.data
             self._look_at(known)
+        self._services_known = known is not None
         for claim in claims:
             self._add(claim, known)
 
@@ -170,14 +187,9 @@ class _Claimants:
             outdated = service.is_external_name and bool(slices)
             if outdated or missing_slices(service, slices, family=None):
                 self._incomplete.add(service.name)
-            places: dict[str, None] = {}
-            for piece in slices:
-                for endpoint in piece.endpoints:
-                    places[as_in_id(endpoint.address)] = None
-                    if endpoint.pod is not None:
-                        places[endpoint.pod.uid] = None
-            for place in places:
-                self._services_of.setdefault(place, []).append(service.name)
+            for place in _places_in(slices):
+                services = self._services_of.setdefault(place, [])
+                services.append(service.name)
 
     def _add(self, claim: NotServed, catalog: Catalog | None) -> None:
         """Add what a syncer may claim, as far as its Services are known. Of several, the first
@@ -198,11 +210,12 @@ class _Claimants:
 
     def _add_service(self, claim: NotServed, spec: Syncer, service: Service) -> None:
         app = spec.app_of(service)
+        name = service.name
         # In `mode: service` it registers addresses that are in no slice.
-        if spec.mode == "service" or service.name in self._incomplete:
+        if spec.mode == "service" or name in self._incomplete:
             self._of_app.setdefault(app, claim)
         else:
-            self._of_service.setdefault((app, service.name), claim)
+            self._of_service.setdefault((app, name), claim)
 
     def may_claim_instance(self, instance: ObservedInstance) -> str | None:
         """Return which syncer may claim an instance, as a clause."""
@@ -219,17 +232,31 @@ class _Claimants:
             claimants.append(self._of_service.get((app, service)))
         for claim in claimants:
             if claim is not None:
-                why = (
-                    "could not be read"
-                    if claim.source is not None
-                    else f"is not served: {claim.reason}"
-                )
-                return f"syncer {claim.syncer.ref} may claim it, and {why}"
-        # A pod in no slice is behind no Service, so nobody could claim it.
-        nobodys = of_a_pod and self._services_known and not self._incomplete and not services
-        if self._unlisted is None or nobodys:
+                return _may_claim(claim)
+        if self._unlisted is None:
             return None
+        complete = self._services_known and not self._incomplete
+        if of_a_pod and complete and not services:
+            return None  # a pod in no slice is behind no Service, so nobody could claim it
         return f"a syncer of namespace {self._unlisted} may claim it, and could not be read"
+
+
+def _may_claim(claim: NotServed) -> str:
+    why = "could not be read"
+    if claim.source is None:
+        why = f"is not served: {claim.reason}"
+    return f"syncer {claim.syncer.ref} may claim it, and {why}"
+
+
+def _places_in(slices: Iterable[EndpointSlice]) -> Iterable[str]:
+    """Return the UIDs of pods in slices, and all addresses as in an id, each once."""
+    places: dict[str, None] = {}
+    for piece in slices:
+        for endpoint in piece.endpoints:
+            places[as_in_id(endpoint.address)] = None
+            if endpoint.pod is not None:
+                places[endpoint.pod.uid] = None
+    return places
 
 
 def kept_for(instance: ObservedInstance, desired: Desired) -> str | None:
@@ -249,21 +276,23 @@ def kept_for(instance: ObservedInstance, desired: Desired) -> str | None:
     if heirs is None or not heirs.any:
         return None
     syncer = syncer_of(instance)
-    match desired.claims.get(syncer) if syncer else None:
-        case None | Deleting():
-            return heirs.of_given_up(instance)
-        case Serving() as claim if instance.key not in claim.verdicts:
-            return heirs.of(instance)
-        case Serving() as claim if claim.conduct.claims_nothing:
-            known = wanted_in(claim.verdicts[instance.key]) is not None
-            return heirs.of_given_up(instance) if known else None
-        case _:
-            return None
+    claim = desired.claims.get(syncer) if syncer else None
+    if claim is None or isinstance(claim, Deleting):
+        return heirs.of_given_up(instance)
+    if isinstance(claim, NotServed):  # it keeps the instance itself
+        return None
+    verdict = claim.verdicts.get(instance.key)
+    if verdict is None:  # its Services lack the endpoint
+        return heirs.of(instance)
+    if claim.conduct.claims_nothing and wanted_in(verdict) is not None:
+        return heirs.of_given_up(instance)
+    return None
 
 
 def is_put_out_and_left(instance: ObservedInstance, claim: Claim | None) -> bool:
     """Whether a person set an instance OUT_OF_SERVICE for which its served syncer has no endpoint
     any more. A cancel would forget the override, so only the end of its pod lets it go: a selector
     that is wrong for a moment must not bring it back UP."""
-    put_out = instance.status is InstanceStatus.OUT_OF_SERVICE
-    return put_out and isinstance(claim, Serving) and instance.key not in claim.verdicts
+    if instance.status is not InstanceStatus.OUT_OF_SERVICE:
+        return False
+    return isinstance(claim, Serving) and instance.key not in claim.verdicts

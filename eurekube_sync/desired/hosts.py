@@ -29,25 +29,26 @@ def site_at_host(site: Site, hosts: Mapping[str, PodHost], family: str | None) -
     host = hosts.get(site.pod.uid)
     if host is None:
         return f"{site.label} is not in the list of pods, so its host port is unknown"
-    sockets: list[HostPort | None] = []
+    numbers: list[int | None] = []
+    host_ips: list[str] = []
     for port in (site.port, site.secure_port):
-        socket = None if port is None else _at_host(port, host)
-        if port is not None and socket is None:
+        if port is None:
+            numbers.append(None)
+            continue
+        socket = _at_host(port, host)
+        if socket is None:
             return f"{site.label} has no hostPort for its port {port}"
-        sockets.append(socket)
-    own = [socket.address for socket in sockets if socket and socket.address]
-    address = _first_address(own or host.addresses, family)
+        numbers.append(socket.number)
+        if socket.address:
+            host_ips.append(socket.address)
+    # With a `hostIP`, the port is open at that address alone.
+    address = _first_address(host_ips or host.addresses, family)
     if address is None:
         asked = f"{family} " if family else ""
         return f"{site.label} has no {asked}address of its node in its status"
-    plain, secure = sockets
-    return replace(
-        site,
-        host=address,
-        port=plain.number if plain else None,
-        secure_port=secure.number if secure else None,
-        of_pod=(site.port, site.secure_port),
-    )
+    plain, secure = numbers
+    of_pod = (site.port, site.secure_port)
+    return replace(site, host=address, port=plain, secure_port=secure, of_pod=of_pod)
 
 
 def _first_address(addresses: Sequence[str], family: str | None) -> str | None:
@@ -64,10 +65,12 @@ def _at_host(port: int, host: PodHost) -> HostPort | None:
     if host.host_network:
         return HostPort(port)
     socket = host.ports.get(port)
-    if socket is None or _is_loopback(socket.address):
+    if socket is None or _is_loopback(socket.address):  # which only its node reaches
         return None
     return socket
 
 
 def _is_loopback(address: str) -> bool:
-    return family_of(address) is not None and ipaddress.ip_address(address).is_loopback
+    if family_of(address) is None:
+        return False
+    return ipaddress.ip_address(address).is_loopback

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from eurekube_sync.desired.spec import check_port, is_metadata_key, normal
+from eurekube_sync.desired.spec import check_port, in_shape, is_metadata_key, name_in, normal
 from eurekube_sync.model.errors import Faults
-from eurekube_sync.model.faults import Fault, shape_faults
+from eurekube_sync.model.faults import Fault
 from eurekube_sync.model.imports import ImportObject, ImportRef
 from eurekube_sync.model.reasons import Reason
 
@@ -76,13 +76,7 @@ def parse(import_: ImportObject) -> Import:
     wrong = Faults()
     if import_.name and not _LABEL.fullmatch(import_.name):
         wrong[("metadata", "name"), _NAME_RULE] = Reason.INVALID_NAME
-    try:
-        spec = msgspec.convert(raw, _SPEC.type)
-    except msgspec.ValidationError as error:
-        faults = list(shape_faults(raw, msgspec.inspect.type_info(ImportSpec), ()))
-        for path, fault in faults or [((), str(error))]:
-            wrong.add(path, fault)
-        raise wrong.refusal() from error
+    spec = in_shape(raw, _SPEC, wrong)
     _check_names(spec, wrong)
     _check_ports(spec.service, wrong)
     _check_select(spec.select, wrong)
@@ -91,16 +85,14 @@ def parse(import_: ImportObject) -> Import:
     fields = msgspec.structs.asdict(spec)
     fields["service"] = _with_defaults(spec.service, import_.name)
     if spec.vip_address is None:
-        fields["app"] = (spec.app or import_.name).upper()
+        app = spec.app or import_.name
+        fields["app"] = app.upper()
     return Import(**fields, ref=import_.ref)
 
 
 def class_of(import_: ImportObject) -> str | None:
     """Return the class in a raw spec, which may be invalid otherwise."""
-    value = import_.spec.get("syncerClass")
-    if isinstance(value, str) and value:
-        return value
-    return None
+    return name_in(import_.spec, "syncerClass")
 
 
 def service_name(import_: ImportObject) -> str:
@@ -111,19 +103,18 @@ def service_name(import_: ImportObject) -> str:
 def changed(new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Fault]:
     """Yield why an import must not become `new`: both are whole objects. What is immutable is
     written once, because a Service cannot follow."""
-    if _headless(new["spec"]) != _headless(old["spec"]):
+    new_spec = new["spec"]
+    old_spec = old["spec"]
+    if _headless(new_spec) != _headless(old_spec):
         yield ("spec",), "service.headless is immutable, as in a Service"
-    before = _service_name(old["metadata"]["name"], old["spec"])
-    if _service_name(new["metadata"]["name"], new["spec"]) != before:
+    name = _service_name(new["metadata"]["name"], new_spec)
+    before = _service_name(old["metadata"]["name"], old_spec)
+    if name != before:
         yield (), "service.name is immutable, because the Service of before would stay"
 
 
-def _service_name(name: str, spec: Mapping[str, Any]) -> str:
-    service = spec.get("service")
-    named = service.get("name") if isinstance(service, Mapping) else None
-    if isinstance(named, str) and named:
-        return named
-    return name
+def _service_name(import_name: str, spec: Mapping[str, Any]) -> str:
+    return name_in(spec.get("service"), "name") or import_name
 
 
 def _headless(spec: Mapping[str, Any]) -> bool:
@@ -132,23 +123,28 @@ def _headless(spec: Mapping[str, Any]) -> bool:
 
 
 def _with_defaults(service: Target, import_name: str) -> Target:
+    name = service.name or import_name
     port = service.port
+    # Without a port, that of an adopted Service is chosen as for syncers.
     if port is None and not service.adopt:
         port = PORT
-    return msgspec.structs.replace(service, name=service.name or import_name, port=port)
+    return msgspec.structs.replace(service, name=name, port=port)
 
 
 def _check_names(spec: ImportSpec, wrong: Faults) -> None:
-    if spec.app is not None and not _APP.fullmatch(spec.app):
+    app = spec.app
+    if app is not None and not _APP.fullmatch(app):
         fault = "must be 1 to 128 letters, digits, '.', '_' or '-', a letter or digit at both ends"
         wrong.add(("app",), fault, Reason.INVALID_NAME)
     vip = spec.vip_address
-    if vip is not None and (len(vip) > 128 or not _VIP.fullmatch(vip)):
-        fault = "must be one name of letters, digits and ._-, at most 128 long"
-        wrong.add(("vipAddress",), fault, Reason.INVALID_NAME)
-    if spec.app is not None and vip is not None:
-        wrong.add(("vipAddress",), "app and vipAddress exclude each other")
-    if spec.service.name and not _LABEL.fullmatch(spec.service.name):
+    if vip is not None:
+        if len(vip) > 128 or not _VIP.fullmatch(vip):
+            fault = "must be one name of letters, digits and ._-, at most 128 long"
+            wrong.add(("vipAddress",), fault, Reason.INVALID_NAME)
+        if app is not None:
+            wrong.add(("vipAddress",), "app and vipAddress exclude each other")
+    name = spec.service.name
+    if name and not _LABEL.fullmatch(name):
         fault = (
             "must be a lower-case letter, then lower-case letters, digits and hyphens, at most 63 "
             "characters"
@@ -161,10 +157,10 @@ def _check_ports(service: Target, wrong: Faults) -> None:
         fault = "headless and adopt exclude each other, because an adopted Service is never changed"
         wrong.add(("service", "headless"), fault)
     for field, port in (("port", service.port), ("securePort", service.secure_port)):
-        if check_port(("service", field), port, wrong):
-            continue
-        if isinstance(port, str) and not service.adopt:
-            wrong.add(("service", field), "a port by name is only for adopt")
+        path = ("service", field)
+        is_wrong = check_port(path, port, wrong)
+        if isinstance(port, str) and not service.adopt and not is_wrong:
+            wrong.add(path, "a port by name is only for adopt")
     port = _with_defaults(service, "").port
     if port is not None and port == service.secure_port:
         fault = f"securePort must differ from port (both are {port})"
@@ -176,9 +172,8 @@ def _check_select(select: Select, wrong: Faults) -> None:
         wrong.add(("select", "zones"), "must not be empty")
     for key in select.metadata:
         if not is_metadata_key(key):
-            wrong.add(
-                ("select", "metadata"),
+            fault = (
                 "a metadata key is a letter, then letters, digits, dots and hyphens, at most 128 "
-                "characters",
-                Reason.INVALID_METADATA,
+                "characters"
             )
+            wrong.add(("select", "metadata"), fault, Reason.INVALID_METADATA)

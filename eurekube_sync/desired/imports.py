@@ -17,12 +17,14 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeAlias
 
 from eurekube_sync.desired.claims import every
-from eurekube_sync.desired.endpoints import choose_port
+from eurekube_sync.desired.endpoints import choose_port, numbers_of
 from eurekube_sync.desired.import_spec import Import, parse, service_name
 from eurekube_sync.desired.scope import (
     Address,
     Scope,
+    annotations_of,
     import_refusal,
+    is_in,
     of_one_machine,
     parsed_address,
 )
@@ -40,7 +42,7 @@ from eurekube_sync.model.imports import (
 from eurekube_sync.model.kubernetes import EndpointSlice, Namespace, Service, ServicePort
 from eurekube_sync.model.ownership import CLUSTER
 from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.sources import Cause, Complete, Listed, Proof, Source, Unknown
+from eurekube_sync.model.sources import Complete, Listed, Proof, Source, Unknown
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -55,8 +57,11 @@ class Socket(NamedTuple):
     numbers: tuple[int, ...]
 
     def __str__(self) -> str:
-        host = f"[{self.address}]" if ":" in self.address else self.address
-        return f"{host}:{','.join(map(str, self.numbers))}"
+        host = self.address
+        if ":" in host:
+            host = f"[{host}]"
+        numbers = ",".join(map(str, self.numbers))
+        return f"{host}:{numbers}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +85,9 @@ Verdict: TypeAlias = Wanted | LeftOut
 
 
 def _names(wanted: Wanted) -> tuple[int, tuple[str, ...]]:
-    return len(wanted.ports), tuple([port.name for port in wanted.ports])
+    """Return by how many ports an instance is reached, and their names."""
+    names = [port.name for port in wanted.ports]
+    return len(names), tuple(names)
 
 
 class Refusal(NamedTuple):
@@ -133,8 +140,10 @@ class Importing:
         numbers: dict[Reason, int] = {}
         for verdict in self.verdicts.values():
             if isinstance(verdict, LeftOut):
-                numbers[verdict.reason] = numbers.get(verdict.reason, 0) + 1
-        return dict(sorted(numbers.items(), key=lambda item: (-item[1], item[0])))
+                reason = verdict.reason
+                numbers[reason] = numbers.get(reason, 0) + 1
+        by_number = sorted(numbers, key=lambda reason: (-numbers[reason], reason))
+        return {reason: numbers[reason] for reason in by_number}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,12 +189,16 @@ class ByName:
     def of(self, spec: Import) -> Sequence[ObservedInstance]:
         """Return the instances of the app or VIP, and those whose app or VIP could not be read."""
         if spec.app is not None:
-            by_name, name = self._by_app, spec.app
+            name = spec.app
+            by_name = self._by_app
         else:
-            by_name, name = self._by_vip, spec.vip_address or ""
+            name = spec.vip_address or ""
+            by_name = self._by_vip
         instances = by_name.get(name.upper(), ())
-        nameless = by_name.get("", ())
-        return [*instances, *nameless] if nameless else instances
+        nameless = by_name.get("")
+        if nameless:
+            return [*instances, *nameless]
+        return instances
 
     @cached_property
     def _by_app(self) -> Mapping[str, Sequence[ObservedInstance]]:
@@ -225,19 +238,26 @@ def may_be_at(malformed: Iterable[ObservedInstance], socket: Socket) -> bool:
     """Say whether one of these instances may be the endpoint: their ports are not asked, because
     the address is often all that was read."""
     for instance in malformed:
-        if "ip_addr" in instance.unread or instance.instance.ip_addr == socket.address:
+        if "ip_addr" in instance.unread:
+            return True
+        if instance.instance.ip_addr == socket.address:
             return True
     return False
 
 
 @lru_cache(maxsize=65_536)  # called for each instance, and there are few VIP addresses
 def _vips(text: str) -> tuple[str, ...]:
-    return tuple([name.strip() for name in text.upper().split(",") if name.strip()])
+    names: list[str] = []
+    for part in text.upper().split(","):
+        name = part.strip()
+        if name:
+            names.append(name)
+    return tuple(names)
 
 
 def socket_of(piece: EndpointSlice, address: str) -> Socket:
     """Return the socket of an endpoint in a slice of an import."""
-    numbers = sorted({port.port for port in piece.ports if port.port is not None})
+    numbers = sorted(numbers_of([piece]))
     return Socket(address, tuple(numbers))
 
 
@@ -268,16 +288,25 @@ class Rules:
         would undo each other's writes in each pass. One of another class does not serve it any
         more."""
         status = import_.status
-        if status is None or not status.owner or status.owner in self.owners:
+        if status is None or status.owner in self.owners:
             return None
-        return status.owner if status.syncer_class == (self.scope.syncer_class or "") else None
+        our_class = self.scope.syncer_class or ""
+        if status.syncer_class != our_class:
+            return None
+        return status.owner or None
 
 
 def claim_imports(view: ImportView, names: ByName, rules: Rules) -> dict[ImportRef, ImportClaim]:
     """Make one claim for each listed import in scope."""
-    taken = [import_ for import_ in every(view.imports) if rules.scope.takes_import(import_)]
+    taken: list[ImportObject] = []
+    for import_ in every(view.imports):
+        if rules.scope.takes_import(import_):
+            taken.append(import_)
     lists = _Lists(view, taken)
-    return {import_.ref: _claim(import_, view, lists, names, rules) for import_ in taken}
+    claims: dict[ImportRef, ImportClaim] = {}
+    for import_ in taken:
+        claims[import_.ref] = _claim(import_, view, lists, names, rules)
+    return claims
 
 
 class _Lists:
@@ -289,11 +318,13 @@ class _Lists:
         self.occupied: set[str] = set()  # addresses in slices of others, of all namespaces
         self._own: dict[str, list[EndpointSlice]] = {}  # by the UID of the import
         for source in view.slices.by_namespace.values():
-            for piece in source.data if isinstance(source, Complete) else ():
+            if not isinstance(source, Complete):
+                continue
+            for piece in source.data:
                 if is_of_an_import(piece):
                     self._own.setdefault(piece.owner_uid, []).append(piece)
                 else:
-                    self.occupied.update(endpoint.address for endpoint in piece.endpoints)
+                    self.occupied.update([endpoint.address for endpoint in piece.endpoints])
         self.makers: dict[tuple[str, str], ImportObject] = {}
         """The import that may make a Service of this namespace and name."""
         for import_ in sorted(imports, key=_seniority):
@@ -303,15 +334,18 @@ class _Lists:
 
     def own(self, import_: ImportObject) -> tuple[EndpointSlice, ...]:
         """Return the slices of an import. Its UID tells them, so another `--owner` strands none."""
+        namespace = import_.namespace
         own = self._own.get(import_.uid, ())
-        return tuple([piece for piece in own if piece.namespace == import_.namespace])
+        return tuple([piece for piece in own if piece.namespace == namespace])
 
     def services(self, namespace: str) -> Mapping[str, Service]:
-        if namespace not in self._services:
+        services = self._services.get(namespace)
+        if services is None:
             source = self._view.services.of(namespace)
             listed = source.data if isinstance(source, Complete) else ()
-            self._services[namespace] = {service.name: service for service in listed}
-        return self._services[namespace]
+            services = {service.name: service for service in listed}
+            self._services[namespace] = services
+        return services
 
 
 def _seniority(import_: ImportObject) -> tuple[float, ImportRef, str]:
@@ -336,9 +370,11 @@ def _claim(
         return _unknown(import_, slices)
     own = lists.own(import_)
     if import_.deleted is not None:
-        if isinstance(view.crd_live, Unknown):
-            return _unknown(import_, view.crd_live, Reason(view.crd_live.cause))
-        return Ending(import_=import_, proof=view.crd_live.proof, slices=own)
+        live = view.crd_live
+        # While the CRD is being deleted, or may be, perhaps no person deleted the import.
+        if isinstance(live, Unknown):
+            return _unknown(import_, live, Reason(live.cause))
+        return Ending(import_=import_, proof=live.proof, slices=own)
     services = view.services.of(namespace)
     if isinstance(services, Unknown):
         return _unknown(import_, services)
@@ -354,11 +390,8 @@ def _claim(
     judge = _Judge(spec, place, family, lists.occupied, rules)
     instances = names.of(spec)
     malformed = malformed_of(instances, spec)
-    verdicts = {instance.key: judge.verdict(instance) for instance in instances}
-    for instance in malformed:
-        verdicts[instance.key] = _MALFORMED
     # Neither hides the other: a missing grant makes nobody's Service ours.
-    refusals = tuple([refusal for refusal in (grant, place.refusal) if refusal is not None])
+    refusals = [refusal for refusal in (grant, place.refusal) if refusal is not None]
     return Importing(
         import_=import_,
         spec=spec,
@@ -367,9 +400,9 @@ def _claim(
         to_make=place.to_make,
         slices=own,
         family=family,
-        verdicts=verdicts,
+        verdicts=judge.verdicts(instances, malformed),
         malformed=malformed,
-        refusals=refusals,
+        refusals=tuple(refusals),
     )
 
 
@@ -384,21 +417,24 @@ def _family(
     | has others                      | the Service: no caller reaches endpoints of another one |
     | does not exist, or has none yet | the spec, else of the slices, else of the networks      |
     """
-    families = service.ip_families if service is not None else ()
-    if families:
-        return spec.address_family if spec.address_family in families else families[0]
-    before = own[0].address_type if own else rules.first_family
-    return spec.address_family or before
+    asked = spec.address_family
+    if service is not None and service.ip_families:
+        if asked in service.ip_families:
+            return asked
+        return service.ip_families[0]
+    if asked is not None:
+        return asked
+    if own:
+        return own[0].address_type
+    return rules.first_family
 
 
 def _lacking_family(spec: Import, service: Service) -> Refusal | None:
     """Return the refusal if the Service has no addresses of the family in the spec."""
-    families = service.ip_families
-    if spec.address_family is None or not families or spec.address_family in families:
+    asked = spec.address_family
+    if asked is None or not service.ip_families or asked in service.ip_families:
         return None
-    message = (
-        f"Service {service.name} has no addresses of {spec.address_family}: correct addressFamily"
-    )
+    message = f"Service {service.name} has no addresses of {asked}: correct addressFamily"
     return Refusal(Reason.NO_SERVICE, message)
 
 
@@ -412,18 +448,16 @@ def _grant(spec: Import, view: ImportView, namespace: str) -> Refusal | Unknown 
     """Return why the Namespace does not grant the app or VIP; None if it does, or need not."""
     if view.namespaces is None:
         return None
-    read = view.namespaces.of(namespace)
-    if isinstance(read, Unknown):
-        return read
-    if not read.data:
-        why = (
-            f"Namespace {namespace} was not found, although it has an import: its grants are "
-            "unknown"
-        )
-        return Unknown(cause=Cause.UNUSABLE, message=why)
-    kind, name = ("app", spec.app) if spec.app is not None else ("VIP", spec.vip_address)
-    refused = import_refusal(kind, name or "", namespace, read.data[0].annotations)
-    return Refusal(Reason.NOT_GRANTED, refused) if refused else None
+    annotations = annotations_of(view.namespaces, namespace, "an import")
+    if isinstance(annotations, Unknown):
+        return annotations
+    if spec.app is not None:
+        refused = import_refusal("app", spec.app, namespace, annotations)
+    else:
+        refused = import_refusal("VIP", spec.vip_address or "", namespace, annotations)
+    if refused:
+        return Refusal(Reason.NOT_GRANTED, refused)
+    return None
 
 
 # --- The Service ----------------------------------------------------------------------------------
@@ -444,7 +478,8 @@ class _Place:
 
 
 def _placed(import_: ImportObject, spec: Import, lists: _Lists) -> _Place:
-    service = lists.services(import_.namespace).get(spec.service.name)
+    services = lists.services(import_.namespace)
+    service = services.get(spec.service.name)
     if spec.service.adopt:
         return _adopted(spec, service)
     return _made(import_, spec, service, lists)
@@ -452,24 +487,29 @@ def _placed(import_: ImportObject, spec: Import, lists: _Lists) -> _Place:
 
 def _adopted(spec: Import, service: Service | None) -> _Place:
     """Return the Service that exists, which is never changed."""
-    name = spec.service.name
-    port, secure = _HTTP, _secure(spec)  # of instances alone, while the Service is not known
+    asked = spec.service
+    port = _HTTP  # of instances alone, while the Service is not known
+    secure = _secure(spec)
     if service is None or service.is_external_name:
         why = "does not exist" if service is None else "is of type ExternalName"
-        missing = Refusal(Reason.NO_SERVICE, f"Service {name} {why}, and service.adopt needs it")
+        fault = f"Service {asked.name} {why}, and service.adopt needs it"
+        missing = Refusal(Reason.NO_SERVICE, fault)
         return _Place(service=service, secure_port=secure, refusal=missing)
     refusal = _lacking_family(spec, service)
     try:
-        port = _chosen(service, spec.service.port, "service.port").name
+        port = _chosen(service, asked.port, "service.port").name
         if secure is not None:
-            secure = _chosen(service, spec.service.secure_port, "service.securePort").name
+            secure = _chosen(service, asked.secure_port, "service.securePort").name
     except InvalidSyncer as error:
         refusal = Refusal(error.reason, str(error))
     return _Place(service=service, port=port, secure_port=secure, refusal=refusal)
 
 
 def _secure(spec: Import) -> str | None:
-    return None if spec.service.secure_port is None else _HTTPS
+    """Return the name of the secure port, if the spec offers one."""
+    if spec.service.secure_port is None:
+        return None
+    return _HTTPS
 
 
 def _chosen(service: Service, port: int | str | None, field: str) -> ServicePort:
@@ -477,9 +517,8 @@ def _chosen(service: Service, port: int | str | None, field: str) -> ServicePort
     chosen = choose_port(service, port, field=field)
     if chosen is None:
         wanted = f"the port {port}" if port is not None else "a port"
-        raise InvalidSyncer(
-            Reason.NO_SUCH_PORT, f"Service {service.name} does not have {wanted}: see {field}"
-        )
+        fault = f"Service {service.name} does not have {wanted}: see {field}"
+        raise InvalidSyncer(Reason.NO_SUCH_PORT, fault)
     return chosen
 
 
@@ -494,41 +533,52 @@ def _made(import_: ImportObject, spec: Import, service: Service | None, lists: _
     | selector                         | ports would take their target port away              |
     | does not exist                   | the oldest import that names it                      |
     """
+    secure = _secure(spec)
+    refusal = _not_to_make(import_, spec, service, lists)
+    if refusal is not None:
+        return _Place(service=service, secure_port=secure, refusal=refusal)
+    # It is made even if the app has no instances, so that its address is stable.
+    asked = spec.service
+    ports = [ImportPort(name=_HTTP, port=_number(asked.port))]
+    if asked.secure_port is not None:
+        ports.append(ImportPort(name=_HTTPS, port=_number(asked.secure_port)))
+    to_make = ImportService(
+        owner=import_,
+        name=asked.name,
+        ports=tuple(ports),
+        headless=asked.headless,
+        family=spec.address_family,
+    )
+    return _Place(service=service, to_make=to_make, secure_port=secure)
+
+
+def _not_to_make(
+    import_: ImportObject, spec: Import, service: Service | None, lists: _Lists
+) -> Refusal | None:
+    """Return why the Service is not made or kept up to date by this import."""
     name = spec.service.name
-    ports = [ImportPort(name=_HTTP, port=_number(spec.service.port))]
-    if spec.service.secure_port is not None:
-        ports.append(ImportPort(name=_HTTPS, port=_number(spec.service.secure_port)))
-    refusal = None
     if service is None:
-        maker = lists.makers.get((import_.namespace, name), import_)
-        if maker.uid != import_.uid:
-            why = f"import {maker.ref} is older and makes Service {name}"
-            refusal = Refusal(Reason.SERVICE_EXISTS, why)
-    elif (service.controller, service.owner_uid) != (IMPORT, import_.uid):
+        place = (import_.namespace, name)
+        maker = lists.makers.get(place, import_)
+        if maker.uid == import_.uid:
+            return None
+        why = f"import {maker.ref} is older and makes Service {name}"
+        return Refusal(Reason.SERVICE_EXISTS, why)
+    # By its UID: an import that was made again under the same name is another one.
+    if service.controller != IMPORT or service.owner_uid != import_.uid:
         owner = service.controller or "nobody"
         why = (
             f"Service {name} exists and is not of this import (its controller: {owner}): name "
             "another one in service.name, delete it, or set service.adopt"
         )
-        refusal = Refusal(Reason.SERVICE_EXISTS, why)
-    elif service.selects:
+        return Refusal(Reason.SERVICE_EXISTS, why)
+    if service.selects:
         why = (
             f"Service {name} of this import has a selector by now: set service.adopt to keep its "
             "pods and the instances, or name another one in service.name"
         )
-        refusal = Refusal(Reason.SERVICE_EXISTS, why)
-    else:
-        refusal = _lacking_family(spec, service)
-    to_make = None
-    if refusal is None:
-        to_make = ImportService(
-            owner=import_,
-            name=name,
-            ports=tuple(ports),
-            headless=spec.service.headless,
-            family=spec.address_family,
-        )
-    return _Place(service=service, to_make=to_make, secure_port=_secure(spec), refusal=refusal)
+        return Refusal(Reason.SERVICE_EXISTS, why)
+    return _lacking_family(spec, service)
 
 
 def _number(port: int | str | None) -> int:
@@ -559,7 +609,18 @@ class _Judge:
         self._occupied = occupied
         self._rules = rules
 
-    def verdict(self, observed: ObservedInstance) -> Verdict:
+    def verdicts(
+        self, instances: Iterable[ObservedInstance], malformed: Iterable[ObservedInstance]
+    ) -> Mapping[InstanceKey, Verdict]:
+        """Return the verdict on each instance, of which some are malformed."""
+        verdicts: dict[InstanceKey, Verdict] = {}
+        for instance in instances:
+            verdicts[instance.key] = self._verdict(instance)
+        for instance in malformed:
+            verdicts[instance.key] = _MALFORMED
+        return verdicts
+
+    def _verdict(self, observed: ObservedInstance) -> Verdict:
         """Return the verdict on an instance that can be read. The first row that fits is the
         reason.
 
@@ -574,10 +635,11 @@ class _Judge:
         | is in a slice that no import wrote                                | InCluster        |
         | enables no port that the Service offers                           | NoEnabledPort    |
         """
-        instance = observed.instance
         ports = self._ports(observed)
-        numbers = tuple(sorted({port.port for port in ports}))
-        socket = Socket(instance.ip_addr, numbers) if numbers else None
+        socket = None
+        if ports:
+            numbers = sorted({port.port for port in ports})
+            socket = Socket(observed.instance.ip_addr, tuple(numbers))
         reason, why = self._left_out(observed, ports)
         if reason is not None:
             return LeftOut(reason=reason, why=why, socket=socket)
@@ -587,11 +649,13 @@ class _Judge:
     def _left_out(
         self, observed: ObservedInstance, ports: Sequence[ImportPort]
     ) -> tuple[Reason | None, str]:
-        select, address = self._spec.select, observed.instance.ip_addr
+        spec = self._spec
+        address = observed.instance.ip_addr
+        # An import of what a syncer of this cluster registers would be a loop.
         ours = observed.metadata.get(CLUSTER) in self._rules.clusters
-        if ours and not select.this_cluster:
+        if ours and not spec.select.this_cluster:
             return Reason.OWN_CLUSTER, "a syncer of this cluster registered it"
-        unlike = _unlike(observed.metadata, self._spec)
+        unlike = _unlike(observed.metadata, spec)
         if unlike:
             return Reason.NOT_MATCHING, unlike
         if observed.status is not InstanceStatus.UP:
@@ -601,7 +665,8 @@ class _Judge:
             return Reason.NO_USABLE_ADDRESS, odd
         if not _within(address, self._rules.networks):
             return Reason.OUTSIDE_NETWORKS, f"{address} is in no network of --import-networks"
-        # What our own syncers registered has an endpoint of its own, and is asked for.
+        # So would be that of a pod which registers itself. What our own syncers registered has an
+        # endpoint of its own, and is asked for.
         if address in self._occupied and not ours:
             return Reason.IN_CLUSTER, f"an EndpointSlice of this cluster has {address}"
         if not ports:
@@ -610,11 +675,14 @@ class _Judge:
 
     def _ports(self, observed: ObservedInstance) -> tuple[ImportPort, ...]:
         """Return the ports that the instance enables and the Service offers."""
-        instance, place = observed.instance, self._place
+        instance = observed.instance
+        place = self._place
         offered = ((place.port, instance.port), (place.secure_port, instance.secure_port))
-        ports = []
+        ports: list[ImportPort] = []
         for name, port in offered:
-            if name is not None and port.enabled and 1 <= port.number <= 65535:
+            if name is None or not port.enabled:
+                continue
+            if 1 <= port.number <= 65535:
                 ports.append(ImportPort(name=name, port=port.number))
         return tuple(ports)
 
@@ -653,20 +721,20 @@ def _is_reserved(address: Address) -> bool:
 
 @lru_cache(maxsize=65_536)
 def _within(host: str, networks: tuple[Network, ...]) -> bool:
-    address = ipaddress.ip_address(host)
-    return any(address in network for network in networks)
+    return is_in(ipaddress.ip_address(host), networks)
 
 
 def networks_in(given: str) -> tuple[str, ...]:
     """Read the value of `--import-networks`. Raises ValueError with a message for the user."""
-    networks = []
+    networks: list[str] = []
     for part in given.split(","):
+        text = part.strip()
         try:
-            networks.append(str(ipaddress.ip_network(part.strip())))
+            network = ipaddress.ip_network(text)
         except ValueError as error:
-            raise ValueError(
-                f"{part.strip()!r} is no network: write it such as 10.20.0.0/16"
-            ) from error
+            fault = f"{text!r} is no network: write it such as 10.20.0.0/16"
+            raise ValueError(fault) from error
+        networks.append(str(network))
     return tuple(networks)
 
 

@@ -50,9 +50,8 @@ from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Listed, Unknown
 from eurekube_sync.model.text import cut
 
-_Place: TypeAlias = tuple[
-    str, int | None, int | None
-]  # the app, the plain and the secure port; None: off
+_Place: TypeAlias = tuple[str, int | None, int | None]
+"""The app, the plain and the secure port; None: off."""
 _NO_STATUS = SyncerStatus(observed_generation=0)
 _SECURE_PORT_OFF = Port(443, False)
 _MOST_WARNINGS = 5
@@ -98,15 +97,18 @@ class Naming:
         own = {place for place in places if place[0] in may}
         if own:
             places = own
-        elif not places:
+        elif not places:  # a new syncer, or one with a new name
             for app in may:
-                places = places | left.get((syncer.namespace, app), set())
-        return Registered(
-            may=may,
-            apps=frozenset(app for app, _, _ in places),
-            ports=frozenset(plain for _, plain, _ in places if plain is not None),
-            secure_ports=frozenset(secure for _, _, secure in places if secure is not None),
-        )
+                left_there = left.get((syncer.namespace, app), set())
+                places = places | left_there
+        apps: set[str] = set()
+        ports: set[int | None] = set()
+        secure_ports: set[int | None] = set()
+        for app, plain, secure in places:
+            apps.add(app)
+            ports.add(plain)
+            secure_ports.add(secure)
+        return Registered(may, frozenset(apps), _enabled(ports), _enabled(secure_ports))
 
     @cached_property
     def _places(
@@ -114,23 +116,36 @@ class Naming:
     ) -> tuple[Mapping[SyncerRef, set[_Place]], Mapping[tuple[str, str], set[_Place]]]:
         """The apps and ports in Eureka by syncer; and by namespace and app, where the syncer was
         deleted."""
-        living = set()
-        known = every(self.syncers) if self.syncers else ()
-        for syncer_object in known:
-            if syncer_object.deleted is None:
-                living.add(syncer_object.ref)
+        living = self._living
         by_syncer: dict[SyncerRef, set[_Place]] = {}
         left: dict[tuple[str, str], set[_Place]] = {}
         for instance in self.listed.values():
             syncer = syncer_of(instance)
             if syncer is None:
                 continue
-            app, registered = instance.key.app, instance.instance
-            place = (app, _number(registered.port), _number(registered.secure_port))
+            app = instance.key.app
+            there = instance.instance
+            place = (app, _number(there.port), _number(there.secure_port))
             by_syncer.setdefault(syncer, set()).add(place)
             if syncer not in living:
-                left.setdefault((syncer.namespace, app), set()).add(place)
+                left_there = left.setdefault((syncer.namespace, app), set())
+                left_there.add(place)
         return by_syncer, left
+
+    @property
+    def _living(self) -> set[SyncerRef]:
+        """The syncers that are not deleted."""
+        living: set[SyncerRef] = set()
+        syncers = every(self.syncers) if self.syncers else ()
+        for syncer in syncers:
+            if syncer.deleted is None:
+                living.add(syncer.ref)
+        return living
+
+
+def _enabled(numbers: set[int | None]) -> frozenset[int]:
+    """Return the numbers of the ports that are on."""
+    return frozenset([number for number in numbers if number is not None])
 
 
 def _number(port: Port) -> int | None:
@@ -187,7 +202,9 @@ class Builder:
     def app_name(self, service: Service) -> str:
         """Return the app name in the spec, or else the Service's name. Raises InvalidSyncer for an
         invalid one."""
-        name = self.spec.app_name or check_app_name(f"Service {service.name}", service.name)
+        name = self.spec.app_name
+        if not name:
+            name = check_app_name(f"Service {service.name}", service.name)
         self.apps.add(name.upper())
         return name
 
@@ -205,10 +222,13 @@ class Builder:
         The status names the Service, and is still there if Eureka lost everything. Instances bear
         the name of no Service, but they survive their syncer and its status.
         """
-        numbers = self._served_before(field, service).intersection(offered)
+        before = self._served_before(field, service).intersection(offered)
         registered = self._registered((service,)).numbers(field)
-        if numbers and (numbers & registered or registered.isdisjoint(offered)):
-            return numbers
+        if before:
+            # Instances at another offered number are newer than the status.
+            elsewhere = before.isdisjoint(registered) and not registered.isdisjoint(offered)
+            if not elsewhere:
+                return before
         if len(registered) == 1:
             return registered.intersection(offered)
         return frozenset()
@@ -221,12 +241,11 @@ class Builder:
 
     def _served_before(self, field: str, service: Service) -> frozenset[int]:
         """Return the numbers of a Service in the status."""
-        numbers: set[int] = set()
+        numbers: set[int | None] = set()
         for served in self.before.ports:
-            number = served.port if field == "port" else served.secure_port
-            if served.service == service.name and number is not None:
-                numbers.add(number)
-        return frozenset(numbers)
+            if served.service == service.name:
+                numbers.add(served.port if field == "port" else served.secure_port)
+        return _enabled(numbers)
 
     def names_that_stay(self, services: Sequence[Service]) -> frozenset[str]:
         """Return the Services, by name, under whose names instances of the syncer are registered.
@@ -243,16 +262,15 @@ class Builder:
         """The numbers at which Services are served now, sorted by Service. One that is `remembered`
         keeps those of the status, because its pods may come back."""
         rows = {ServedPort(*served) for served in self._served}
-        services = {row.service for row in rows}
-        for served in self.before.ports:
-            if served.service in self.remembered and served.service not in services:
-                rows.add(served)
-        ordered = sorted(rows, key=lambda row: (row.service, row.port or 0, row.secure_port or 0))
-        return tuple(ordered[:_MOST_SERVED_PORTS])
+        kept = self.remembered - {row.service for row in rows}
+        for before in self.before.ports:
+            if before.service in kept:
+                rows.add(before)
+        return tuple(sorted(rows, key=_row_order)[:_MOST_SERVED_PORTS])
 
     def _registered(self, services: Sequence[Service]) -> Registered:
-        may = frozenset(self.spec.app_of(service) for service in services)
-        answer = self.naming.registered(self.spec.ref, may)
+        apps = [self.spec.app_of(service) for service in services]
+        answer = self.naming.registered(self.spec.ref, frozenset(apps))
         self.asked.add(answer)
         return answer
 
@@ -264,11 +282,12 @@ class Builder:
             address=site.host,
             port=site.main_port,
         )
+        # Eureka has app names in upper case.
         key = InstanceKey(intern(app.upper()), id_)
         listed = self.naming.listed.get(key)
         if listed is None:
             return key
-        return listed.key
+        return listed.key  # the same, to save memory
 
     def wanted(
         self, key: InstanceKey, site: Site, *, up: bool, why: str, drain: Drain = NO_DRAIN
@@ -281,7 +300,10 @@ class Builder:
             self._served.add((service.name, *numbers))
         vip = spec.vip_address or intern(key.app.lower())
         host_name = self._host_name(site)
-        home, status, health = self._urls(site, host_name)
+        home_page, status_page, health_check = self._urls(site, host_name)
+        status = InstanceStatus.DOWN
+        if up and not drain.by:
+            status = InstanceStatus.UP
         metadata = self.naming.ownership.marked(
             self._metadata(site),
             spec.ref,
@@ -289,6 +311,7 @@ class Builder:
             pod_namespace=spec.namespace,
             syncer_class=spec.syncer_class or None,  # as in `class_of`
         )
+        # In these marks a later pass reads how the instance was registered.
         if drain.by:
             metadata[DRAINED] = ",".join(drain.by)
         if spec.limit is not None:
@@ -303,12 +326,12 @@ class Builder:
             secure_port=_SECURE_PORT_OFF if site.secure_port is None else _on(site.secure_port),
             vip_address=vip,
             secure_vip_address=spec.secure_vip_address or vip,
-            status=InstanceStatus.UP if up and not drain.by else InstanceStatus.DOWN,
+            status=status,
             lease=self.naming.lease,
             metadata=metadata,
-            home_page_url=home,
-            status_page_url=status,
-            health_check_url=health,
+            home_page_url=home_page,
+            status_page_url=status_page,
+            health_check_url=health_check,
         )
         listed = self.naming.listed.get(key)
         if listed is not None and listed.instance == instance:
@@ -340,40 +363,44 @@ class Builder:
 
     def warnings(self, vip_address: str) -> tuple[str, ...]:
         """Return those about the VIP address and about ports, and the first of the others."""
-        of_names = []
+        of_names: list[str] = []
         for name in vip_address.split(","):
             warning = host_name_warning(name)
             if warning is not None:
                 of_names.append(warning)
-        return (*of_names, *self.port_warnings, *_first(sorted(self._warnings)))
+        others = _first(sorted(self._warnings))
+        return (*of_names, *self.port_warnings, *others)
 
     def _host_name(self, site: Site) -> str:
         """Return the host name by `spec.hostName`. An address before a suffix has `-` in place of
         `.` and `:`, as in the cluster's DNS names of pods and in services such as sslip.io."""
         if self.spec.host_name == "ip":
-            if ":" in site.host:
+            if ":" in site.host:  # in a URL, an IPv6 address is in brackets
                 return f"[{site.host}]"
             return site.host
         parts = HOST_NAME.fullmatch(self.spec.host_name)
         assert parts is not None  # `parse` refuses any other
-        base, suffix = parts[1], parts[2] or ""
+        base = parts[1]
+        suffix = parts[2] or ""
         if family_of(site.host) is None:
             raise _no_host_name(
                 f"{site.label} has a host name instead of an IP to put before {suffix}"
             )
+        name = ""
         if base == "ip":
             name = _as_label(site.host)
         elif base == "nodeName":
             name = site.node
-        else:
-            name = site.pod.name if site.pod else ""
+        elif site.pod is not None:
+            name = site.pod.name
         if not name:
             raise _no_host_name(f"{site.label} has no {base}: set spec.hostName to ip")
         name += suffix
-        longest = max(len(label) for label in name.split("."))
+        longest = max(map(len, name.split(".")))
         if len(name) > _LONGEST_NAME or longest > _LONGEST_LABEL:
+            beginning = cut(name, 80)
             raise _no_host_name(
-                f"{site.label}: {cut(name, 80)} is too long for a host name ({_LONGEST_LABEL} "
+                f"{site.label}: {beginning} is too long for a host name ({_LONGEST_LABEL} "
                 f"characters a label, {_LONGEST_NAME} in all): set spec.hostName to ip"
             )
         return name
@@ -382,24 +409,37 @@ class Builder:
         paths = self.spec.paths
         if paths is NO_PATHS:
             return "", "", ""
-        scheme, port = "https", site.secure_port
+        scheme = "https"
+        port = site.secure_port
         if port is None:
-            scheme, port = "http", site.port
-        base = actuator = f"{scheme}://{host_name}:{port}"
+            scheme = "http"
+            port = site.port
+        origin = f"{scheme}://{host_name}"
         # As in Spring, status and health belong to the actuator, which may have its own port.
-        if paths.management_port:
-            actuator = f"{scheme}://{host_name}:{paths.management_port}"
+        actuator_port = paths.management_port or port
         return (
-            f"{base}{paths.home}" if paths.home else "",
-            f"{actuator}{paths.status}" if paths.status else "",
-            f"{actuator}{paths.health}" if paths.health else "",
+            _url(origin, port, paths.home),
+            _url(origin, actuator_port, paths.status),
+            _url(origin, actuator_port, paths.health),
         )
 
     def _metadata(self, site: Site) -> dict[str, str]:
         spec = self.spec
         metadata = dict(spec.metadata)
-        room = MOST_METADATA - size_of(metadata) if spec.metadata_from else 0
-        for entry in spec.metadata_from:
+        if spec.metadata_from:
+            self._add_metadata_from(site, metadata)
+        zone = site.zone
+        if spec.zone.from_endpoint and zone:
+            metadata[ZONE] = spec.zone.map.get(zone, zone)
+        management_port = spec.paths.management_port
+        if management_port is not None:
+            metadata[MANAGEMENT_PORT] = str(management_port)
+        return metadata
+
+    def _add_metadata_from(self, site: Site, metadata: dict[str, str]) -> None:
+        """Add the labels and annotations that the spec names, as far as there is room."""
+        room = MOST_METADATA - size_of(metadata)
+        for entry in self.spec.metadata_from:
             value = _value_of(entry, site)
             if value is None:
                 continue
@@ -412,11 +452,6 @@ class Builder:
             else:
                 metadata[entry.key] = value
                 room -= size
-        if spec.zone.from_endpoint and site.zone:
-            metadata[ZONE] = spec.zone.map.get(site.zone, site.zone)
-        if spec.paths.management_port is not None:
-            metadata[MANAGEMENT_PORT] = str(spec.paths.management_port)
-        return metadata
 
 
 def _value_of(entry: MetadataFrom, site: Site) -> str | None:
@@ -424,7 +459,8 @@ def _value_of(entry: MetadataFrom, site: Site) -> str | None:
     sources: list[tuple[str | None, Mapping[str, str]]] = []
     pod = site.pod_metadata
     if pod is not None:
-        sources += [(entry.pod_label, pod.labels), (entry.pod_annotation, pod.annotations)]
+        sources.append((entry.pod_label, pod.labels))
+        sources.append((entry.pod_annotation, pod.annotations))
     for service in site.services:
         sources.append((entry.service_label, service.labels))
         sources.append((entry.service_annotation, service.annotations))
@@ -432,6 +468,17 @@ def _value_of(entry: MetadataFrom, site: Site) -> str | None:
         if name is not None and name in texts:
             return texts[name]
     return None
+
+
+def _url(origin: str, port: int | None, path: str | None) -> str:
+    """Return the URL of a path; empty without a path."""
+    if path:
+        return f"{origin}:{port}{path}"
+    return ""
+
+
+def _row_order(row: ServedPort) -> tuple[str, int, int]:
+    return (row.service, row.port or 0, row.secure_port or 0)
 
 
 def _no_host_name(message: str) -> InvalidSyncer:

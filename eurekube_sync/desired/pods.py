@@ -17,6 +17,7 @@ from eurekube_sync.desired.endpoints import (
     chosen_ports,
     label_of,
     missing_slices,
+    names_of,
     numbers_of,
     one_per_port,
     outdated,
@@ -27,16 +28,16 @@ from eurekube_sync.desired.endpoints import (
     slices_in_use,
     stays,
     strays_of,
-    without_common_pods,
 )
 from eurekube_sync.desired.hosts import site_at_host
 from eurekube_sync.desired.instance import Builder, Site
 from eurekube_sync.desired.spec import Syncer
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.kubernetes import Endpoint, Service, ServicePort
+from eurekube_sync.model.kubernetes import Endpoint, EndpointSlice, Service, ServicePort
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.text import one_or_more
 
 _Chosen: TypeAlias = tuple[tuple[Service, ServicePort | Numbers], ...]
 """Services with the port of one field, or with the numbers at which they stay."""
@@ -57,9 +58,9 @@ def serve_pods(
     """Yield the verdict of each pod, and add to the builder what is incomplete. Raises
     InvalidSyncer, SourceUnknown."""
     family, listening = _resolve(services, catalog, builder)
-    main = next(iter(listening.values()))
-    chosen = _services_in(listening)
-    builder.remembered.update(service.name for service in chosen)
+    main = next(iter(listening.values()))  # the plain port, unless only the secure one is asked for
+    chosen = _services_in([there.chosen for there in listening.values()])
+    builder.remembered.update(names_of(chosen))
     apps = _apps(main, builder)
     perhaps = _note_missing(chosen, catalog, family, builder)
     _warn(main, chosen, catalog, builder)
@@ -69,29 +70,30 @@ def serve_pods(
     pairs = paired(main.backends, secure)
     sites = _sites(main, pairs, catalog, builder, secure_alone="port" not in listening)
     for identity, site in sites.items():
-        backend, pair = main.backends[identity], pairs.get(identity)
+        backend = main.backends[identity]
         app = _app(backend, apps)
         if app is None:
             continue
         key = builder.key(app, site)
         verdict = _found(backend, site, key, catalog, builder, perhaps)
-        if needs_both and pair is None and not isinstance(verdict, Leaving):
+        # The secure port may be missing only until its slice exists, so the pod waits for both.
+        lacks_secure = needs_both and identity not in pairs
+        if lacks_secure and not isinstance(verdict, Leaving):
             why = _lacks(backend, spec.secure_port, builder)
             verdict = Kept(why=why, host=site.host, port=site.main_port)
         yield key, verdict
 
     placed = {backend.place for backend in main.backends.values()}
     builder.unplaced |= _not_on_main_port(main, chosen, placed, catalog, family)
-    used = {backend.identity for backend in pairs.values()}
-    unpaired = [backend for identity, backend in secure.items() if identity not in used]
-    builder.unplaced |= _on_secure_port_alone(unpaired, placed, builder)
+    builder.unplaced |= _on_secure_port_alone(secure, pairs, placed, builder)
 
 
-def _services_in(listening: Mapping[str, _Listening]) -> Sequence[Service]:
+def _services_in(of_fields: Iterable[_Chosen]) -> Sequence[Service]:
     """Return the Services that have the port of a field, each once."""
     by_name: dict[str, Service] = {}
-    for found in listening.values():
-        by_name |= {service.name: service for service, _ in found.chosen}
+    for chosen in of_fields:
+        for service, _ in chosen:
+            by_name[service.name] = service
     return list(by_name.values())
 
 
@@ -100,42 +102,54 @@ def _note_missing(
 ) -> Sequence[Service]:
     """Tell the builder which Services may have more pods than their slices list. Return those
     without slices: a pod may be behind them as well. Raises InvalidSyncer if all are so."""
-    missing: dict[str, str] = {}
-    known = False
+    perhaps: list[Service] = []
+    missing: list[str] = []
+    known = False  # whether the slices of a Service are complete
     for service in chosen:
         slices = catalog.slices_of(service)
-        why = missing_slices(service, slices, family=family)
-        if not service.is_external_name:
-            known = known or (bool(slices) and not why)
-        elif any(piece.endpoints for piece in slices):
-            # No controller updates them any more: an ended pod stays ready there
-            # (kubernetes/kubernetes#105986).
-            left = (
-                "became an ExternalName, and its EndpointSlices are left from before: delete them"
-            )
-            why = f"Service {service.name} {left}"
+        if service.is_external_name:  # it proves nothing about pods
+            why = _left_slices(service, slices)
+        else:
+            why = missing_slices(service, slices, family=family)
+            if slices and not why:
+                known = True
         if why:
-            missing[service.name] = why
+            perhaps.append(service)
+            missing.append(why)
     if not known:
-        names = ", ".join(service.name for service in chosen)
-        none = f"Service {names} has no EndpointSlice: type ExternalName has no pods"
-        raise InvalidSyncer(Reason.NO_ENDPOINT_SLICES, "; ".join(missing.values()) or none)
-    for why in missing.values():
+        faults = "; ".join(missing)
+        if not faults:
+            names = ", ".join(names_of(chosen))
+            faults = f"Service {names} has no EndpointSlice: type ExternalName has no pods"
+        raise InvalidSyncer(Reason.NO_ENDPOINT_SLICES, faults)
+    for why in missing:
         builder.incomplete.append(Incomplete(reason=Reason.NO_ENDPOINT_SLICES, message=why))
-    return [service for service in chosen if service.name in missing]
+    return perhaps
+
+
+def _left_slices(service: Service, slices: Sequence[EndpointSlice]) -> str:
+    """Return a clause about the slices with endpoints that an ExternalName has from before; empty
+    without them."""
+    if not any(piece.endpoints for piece in slices):
+        return ""
+    # No controller updates them any more: an ended pod stays ready there
+    # (kubernetes/kubernetes#105986).
+    return (
+        f"Service {service.name} became an ExternalName, and its EndpointSlices are left from "
+        "before: delete them"
+    )
 
 
 def _warn(main: _Listening, chosen: Sequence[Service], catalog: Catalog, builder: Builder) -> None:
     """Warn of stray slices, of Services that may not belong together, of host names at which nobody
     listens, and of drain annotations that may not be read."""
     spec = builder.spec
-    separate = without_common_pods(main.backends.values())
-    if separate is not None and spec.app_name is not None:
-        builder.warn(apart(separate, spec.app_name))
+    builder.warn(*apart(main.backends.values(), spec.app_name))
     if spec.names_nodes and not spec.at_host:
         _warn_of_node_names(main, catalog, builder)
     for service in chosen:
-        builder.warn_of_ports(*strays_of(service, catalog.slices_of(service)))
+        strays = strays_of(service, catalog.slices_of(service))
+        builder.warn_of_ports(*strays)
     drains = catalog.pod_drains
     if isinstance(drains, Unknown) and drains.cause is Cause.DENIED:
         builder.drains_unread = drains
@@ -145,13 +159,14 @@ def _warn_of_node_names(main: _Listening, catalog: Catalog, builder: Builder) ->
     """Warn if callers are sent to a node's name with a port at which only a pod listens."""
     for backend in main.backends.values():
         host = catalog.hosts_if_read.get(backend.place)
-        if host is not None and not host.host_network:
-            builder.warn(
-                f"spec.hostName {builder.spec.host_name} names nodes, where nobody listens on port "
-                f"{backend.port} of {backend.label}: set spec.pod.address to HostPort, or "
-                "spec.hostName to ip"
-            )
-            return
+        if host is None or host.host_network:
+            continue
+        builder.warn(
+            f"spec.hostName {builder.spec.host_name} names nodes, where nobody listens on port "
+            f"{backend.port} of {backend.label}: set spec.pod.address to HostPort, or "
+            "spec.hostName to ip"
+        )
+        return  # one pod is an example for all
 
 
 def _sites(
@@ -166,7 +181,8 @@ def _sites(
     SourceUnknown."""
     sites: dict[Identity, Site] = {}
     for identity, backend in main.backends.items():
-        sites[identity] = _site(backend, pairs.get(identity), secure_alone=secure_alone)
+        pair = pairs.get(identity)
+        sites[identity] = _site(backend, pair, secure_alone=secure_alone)
     if builder.spec.at_host:
         return _at_hosts(main, sites, catalog, builder)
     return sites
@@ -189,7 +205,7 @@ def _at_hosts(
     if nowhere and not hosted:
         raise InvalidSyncer(Reason.NO_SUCH_PORT, min(nowhere.values()))
     for why in nowhere.values():
-        builder.warn(f"{why}: nothing new of it is registered, and its instances are kept")
+        _warn_of_kept(why, builder)
     builder.unplaced |= nowhere
     return hosted
 
@@ -197,11 +213,14 @@ def _at_hosts(
 def _site(backend: Backend, pair: Backend | None, *, secure_alone: bool) -> Site:
     """Return the address of a pod with its plain and its secure port, which is that of `pair`."""
     endpoint = backend.endpoint
-    plain, secure = backend.port, pair.port if pair else None
+    plain: int | None = backend.port
+    secure = pair.port if pair else None
+    if secure_alone:
+        plain, secure = None, backend.port
     return Site(
         host=endpoint.address,
-        port=None if secure_alone else plain,
-        secure_port=plain if secure_alone else secure,
+        port=plain,
+        secure_port=secure,
         pod=endpoint.pod,
         node=endpoint.node,
         zone=endpoint.zone,
@@ -212,16 +231,24 @@ def _site(backend: Backend, pair: Backend | None, *, secure_alone: bool) -> Site
 
 
 def _on_secure_port_alone(
-    unpaired: Sequence[Backend], placed: Collection[str], builder: Builder
+    secure: Mapping[Identity, Backend],
+    pairs: Mapping[Identity, Backend],
+    placed: Collection[str],
+    builder: Builder,
 ) -> Mapping[str, str]:
     """Return why the instances of pods are kept that have the secure port, and not the main one
     (yet)."""
+    used = {backend.identity for backend in pairs.values()}
     left: dict[str, str] = {}
-    for backend in unpaired:
+    port = builder.spec.port
+    for identity, backend in secure.items():
+        endpoint = backend.endpoint
+        place = backend.place
         # At an address without a pod there may be another process.
-        known = backend.endpoint.pod is not None and backend.place in placed
-        if not known and not backend.endpoint.terminating:
-            left[backend.place] = _lacks(backend, builder.spec.port, builder)
+        known = endpoint.pod is not None and place in placed
+        if known or identity in used or endpoint.terminating:
+            continue
+        left[place] = _lacks(backend, port, builder)
     return left
 
 
@@ -229,8 +256,12 @@ def _lacks(backend: Backend, port: str | int | None, builder: Builder) -> str:
     """Return why a backend without one of two ports is kept: it may lack the port, or a slice may
     not exist yet."""
     why = f"{backend.label} has no port {port!r} (yet)"
-    builder.warn(f"{why}: nothing new of it is registered, and its instances are kept")
+    _warn_of_kept(why, builder)
     return why
+
+
+def _warn_of_kept(why: str, builder: Builder) -> None:
+    builder.warn(f"{why}: nothing new of it is registered, and its instances are kept")
 
 
 def _not_on_main_port(
@@ -244,9 +275,14 @@ def _not_on_main_port(
     registered."""
     left = dict(main.left)
     for service in chosen:
+        endpoints = outdated(service, catalog.slices_of(service), family)
         why = f"is in an EndpointSlice with ports that Service {service.name} had before"
-        left |= _kept(outdated(service, catalog.slices_of(service), family), why)
-    return {place: why for place, why in left.items() if place not in placed}
+        left |= _kept(endpoints, why)
+    unplaced: dict[str, str] = {}
+    for place, why in left.items():
+        if place not in placed:
+            unplaced[place] = why
+    return unplaced
 
 
 def _kept(endpoints: Iterable[Endpoint], why: str) -> dict[str, str]:
@@ -254,7 +290,8 @@ def _kept(endpoints: Iterable[Endpoint], why: str) -> dict[str, str]:
     kept: dict[str, str] = {}
     for endpoint in endpoints:
         if not endpoint.terminating:
-            kept[place_of(endpoint)] = f"{label_of(endpoint)} {why}"
+            label = label_of(endpoint)
+            kept[place_of(endpoint)] = f"{label} {why}"
     return kept
 
 
@@ -277,26 +314,32 @@ def _apps(main: _Listening, builder: Builder) -> Mapping[str, str]:
     slices first, and would come and go under a second name. A pod that left the first Service goes,
     even if the others still have it."""
     services = [service for service, _ in main.chosen]
-    shared = {} if builder.spec.app_name else _shared_pods(main)
+    shared: Mapping[tuple[str, ...], Backend] = {}
+    if not builder.spec.app_name:  # with it, all Services are of one app
+        shared = _shared_pods(main)
     outdone = _outdone_names(services, shared, builder)
-    for names, backend in sorted(shared.items(), key=lambda item: item[0]):
+    for names in sorted(shared):
+        error = _ambiguous(shared[names], names)
         naming = [name for name in names if name not in outdone]
-        error = _ambiguous(backend, names)
-        if len(naming) > 1:
+        if len(naming) > 1:  # no name alone stays
             raise error
         for app in naming:
             builder.warn_of_ports(_app_stays(error, app, names))
-    naming_services = [service for service in services if service.name not in outdone]
-    return {service.name: builder.app_name(service) for service in naming_services}
+    apps: dict[str, str] = {}
+    for service in services:
+        if service.name not in outdone:
+            apps[service.name] = builder.app_name(service)
+    return apps
 
 
 def _shared_pods(main: _Listening) -> Mapping[tuple[str, ...], Backend]:
     """Return a pod behind each set of several Services, by their names."""
     shared: dict[tuple[str, ...], Backend] = {}
     for backend in main.backends.values():
-        names = tuple(service.name for service in backend.services)
-        if len(names) > 1:
-            shared.setdefault(names, backend)
+        if len(backend.services) < 2:
+            continue  # nearly always
+        names = tuple(names_of(backend.services))
+        shared.setdefault(names, backend)
     return shared
 
 
@@ -307,28 +350,26 @@ def _outdone_names(
     both."""
     outdone: set[str] = set()
     for names in shared:
-        standing = builder.names_that_stay(
-            [service for service in services if service.name in names]
-        )
+        sharing = [service for service in services if service.name in names]
+        standing = builder.names_that_stay(sharing)
         if len(standing) == 1:
-            outdone.update(name for name in names if name not in standing)
+            outdone |= set(names) - standing
     return outdone
 
 
 def _ambiguous(backend: Backend, names: Sequence[str]) -> InvalidSyncer:
-    return InvalidSyncer(
-        Reason.AMBIGUOUS_SERVICE,
-        f"{backend.label} is behind the Services {', '.join(names)}: name the app in spec.appName",
-    )
+    behind = f"{backend.label} is behind the Services {', '.join(names)}"
+    return InvalidSyncer(Reason.AMBIGUOUS_SERVICE, f"{behind}: name the app in spec.appName")
 
 
 def _app_stays(error: InvalidSyncer, app: str, names: Sequence[str]) -> str:
     """Return the warning that the name of before stays, and that the other Services give none."""
     others = [name for name in names if name != app]
-    alone = f"Service {others[0]}" if len(others) == 1 else f"Services {', '.join(others)}"
+    service = one_or_more(len(others), "Service", "Services")
+    alone = ", ".join(others)
     return (
-        f"{error}. Until then it is app {app}, as before. A pod behind {alone} alone is not "
-        "registered"
+        f"{error}. Until then it is app {app}, as before. A pod behind {service} {alone} alone is "
+        "not registered"
     )
 
 
@@ -354,21 +395,26 @@ def _resolve(
             asked[name] = chosen_ports(services, port, field=name)
         except InvalidSyncer as error:
             asked[name] = _stay(name, error, services, catalog, builder)
-    known = {service.name: service for chosen in asked.values() for service, _ in chosen}
-    family = _family(builder.spec, list(known.values()))
+    family = _family(builder.spec, _services_in(asked.values()))
+    # For all fields, before the first one: a pod with one unclear port is registered on none.
     unclear = _renumbered(asked.values(), catalog, builder, family)
     listening: dict[str, _Listening] = {}
     for name, chosen in asked.items():
         try:
-            found = _listen(name, chosen, unclear, catalog, builder, family)
-        except InvalidSyncer as error:
+            there = _listen(name, chosen, unclear, catalog, builder, family)
+        except InvalidSyncer as error:  # the slices disagree with the Services
             stayed = _stay(name, error, services, catalog, builder)
-            found = _listen(name, stayed, unclear, catalog, builder, family)
-        if any(isinstance(port, frozenset) for _, port in found.chosen):
+            there = _listen(name, stayed, unclear, catalog, builder, family)
+        if _stays(there.chosen):
             elsewhere = _elsewhere(services, catalog, family)
-            found = replace(found, left={**elsewhere, **unclear})
-        listening[name] = found
+            there = replace(there, left={**elsewhere, **unclear})
+        listening[name] = there
     return family, listening
+
+
+def _stays(chosen: _Chosen) -> bool:
+    """Whether a Service stays at the numbers of before."""
+    return any(isinstance(port, frozenset) for _, port in chosen)
 
 
 def _renumbered(
@@ -385,23 +431,22 @@ def _renumbered(
         for service, port in chosen:
             if isinstance(port, frozenset) or service.is_external_name:
                 continue
+            slices = catalog.slices_of(service)
             name = port.name or port.port
-            why = (
-                f"is in EndpointSlices with different numbers for port {name} of Service "
-                f"{service.name}"
-            )
-            doubled = renumbered(service, port, catalog.slices_of(service), family)
-            for place, endpoints in doubled.items():
-                if not all(_ends(endpoint, builder.spec) for endpoint in endpoints):
-                    unclear[place] = f"{label_of(endpoints[0])} {why}"
+            why = f"is in EndpointSlices with different numbers for port {name} of Service"
+            for place, endpoints in renumbered(service, port, slices, family).items():
+                if all(_ends(endpoint, builder.spec) for endpoint in endpoints):
+                    continue
+                label = label_of(endpoints[0])
+                unclear[place] = f"{label} {why} {service.name}"
     return unclear
 
 
 def _ends(endpoint: Endpoint, spec: Syncer) -> bool:
     """Whether a terminating endpoint is to lose its instance."""
-    return endpoint.terminating and not (
-        endpoint.serving and spec.terminating == "KeepWhileServing"
-    )
+    if not endpoint.terminating:
+        return False
+    return not endpoint.serving or spec.terminating != "KeepWhileServing"
 
 
 def _elsewhere(services: Sequence[Service], catalog: Catalog, family: str) -> Mapping[str, str]:
@@ -435,14 +480,15 @@ def _stay(
     """
     stayed: list[tuple[Service, Numbers]] = []
     all_numbers: set[int] = set()
-    for service in sorted(services, key=lambda service: service.name):
+    for service in services:
         if service.is_external_name:  # its slices prove nothing
             continue
-        used = slices_in_use(service, catalog.slices_of(service))
-        filled = [piece for piece in used if piece.endpoints]
+        filled = _filled(service, catalog)
         numbers = builder.stays_at(name, service, numbers_of(filled))
-        if any(len(numbers & numbers_of([piece])) > 1 for piece in filled):
-            raise error
+        for piece in filled:
+            at_several = len(numbers & numbers_of([piece])) > 1
+            if at_several:
+                raise error
         if numbers or not filled:
             stayed.append((service, numbers))
         all_numbers |= numbers
@@ -451,8 +497,17 @@ def _stay(
     builder.warn_of_ports(stays(error, all_numbers))
     # A Service that lacks its number in this pass, as while its slices are written, may have it
     # again.
-    builder.remembered.update(service.name for service in services)
+    builder.remembered.update(names_of(services))
     return tuple(stayed)
+
+
+def _filled(service: Service, catalog: Catalog) -> Sequence[EndpointSlice]:
+    """Return the slices of a Service that count and have endpoints."""
+    filled: list[EndpointSlice] = []
+    for piece in slices_in_use(service, catalog.slices_of(service)):
+        if piece.endpoints:
+            filled.append(piece)
+    return filled
 
 
 def _listen(
@@ -470,10 +525,13 @@ def _listen(
     for service, port in chosen:
         if service.is_external_name:
             continue
-        for backend in backends(service, port, catalog.slices_of(service), family=family):
+        slices = catalog.slices_of(service)
+        for backend in backends(service, port, slices, family=family):
             if backend.place not in unclear:
                 listeners.append(backend)
-    outdone = outdone_by_http(listeners) if builder.spec.ports[name] is None else frozenset()
+    if builder.spec.ports[name] is not None:
+        return _Listening(chosen, one_per_port(listeners), unclear)
+    outdone = outdone_by_http(listeners)
     for service, _ in chosen:
         if service.name not in outdone:
             continue  # nearly always
@@ -481,29 +539,53 @@ def _listen(
         numbers = [backend.port for backend in listeners if backend.service == service.name]
         if builder.may_stand_at(name, service, numbers):
             outdone = frozenset()
-    if outdone:
-        listeners = [backend for backend in listeners if backend.service not in outdone]
-        chosen = tuple((service, port) for service, port in chosen if service.name not in outdone)
-    return _Listening(chosen, one_per_port(listeners), unclear)
+    listeners = [backend for backend in listeners if backend.service not in outdone]
+    staying: list[tuple[Service, ServicePort | Numbers]] = []
+    for service, port in chosen:
+        if service.name not in outdone:
+            staying.append((service, port))
+    return _Listening(tuple(staying), one_per_port(listeners), unclear)
 
 
 def _family(spec: Syncer, services: Sequence[Service]) -> str:
     """Return the family in the spec, or else the first one that all Services have, so that none
     seems to be empty."""
-    known = [service.ip_families for service in services if service.ip_families]
     asked = spec.address_family
+    known: list[Sequence[str]] = []
+    offers: list[str] = []
+    for service in services:
+        families = service.ip_families
+        offers.append(f"{service.name}: {', '.join(families)}")
+        if families:
+            known.append(families)
+    if not known:  # a Service of type ExternalName has none
+        return asked or "IPv4"
     if asked is None:
-        candidates = known[0] if known else ("IPv4",)
-        for family in candidates:
+        for family in known[0]:
             if all(family in families for families in known):
                 return family
         wrong, do = "the Services have no address family in common", "set"
     else:
-        if not known or any(asked in families for families in known):
+        if any(asked in families for families in known):
             return asked
         wrong, do = f"no Service has an {asked} address", "correct"
-    offers = "; ".join(f"{service.name}: {', '.join(service.ip_families)}" for service in services)
-    raise InvalidSyncer(Reason.NO_ADDRESS, f"{wrong} ({offers}): {do} spec.addressFamily")
+    there = "; ".join(offers)
+    raise InvalidSyncer(Reason.NO_ADDRESS, f"{wrong} ({there}): {do} spec.addressFamily")
+
+
+def _is_up(backend: Backend, catalog: Catalog, spec: Syncer) -> bool:
+    """Whether a pod that does not end is ready, or serves while it terminates."""
+    endpoint = backend.endpoint
+    if endpoint.terminating:
+        return True
+    if spec.readiness_gate and endpoint.pod:
+        # In the slices a pod is not ready until our gate opens, which happens after it is
+        # registered. So the readiness without the gate decides. A pod that is not in the list is
+        # newer than the list.
+        without_gate = catalog.readiness.get(endpoint.pod.uid)
+        if without_gate is not None:
+            return without_gate.ready
+    return backend.ready
 
 
 def _found(
@@ -515,33 +597,29 @@ def _found(
     perhaps: Sequence[Service],
 ) -> Found:
     """Return the verdict of a pod. It may also be behind the Services `perhaps`."""
-    spec, ready = builder.spec, backend.ready
-    endpoint, pod = backend.endpoint, backend.endpoint.pod
-    if _ends(endpoint, spec):
+    spec = builder.spec
+    pod = backend.endpoint.pod
+    if _ends(backend.endpoint, spec):
         return Leaving(why=f"{backend.label} terminates", terminating=True)
-    if spec.readiness_gate and pod and not endpoint.terminating:
-        # In the slices a pod is not ready until our gate opens, which happens after it is
-        # registered. So the readiness without the gate decides. A pod that is not in the list is
-        # newer than the list.
-        without_gate = catalog.readiness.get(pod.uid)
-        ready = without_gate.ready if without_gate else ready
-    up = ready or endpoint.terminating
-    why = f"{backend.label} is {'ready' if up else 'not ready'}"
+    up = _is_up(backend, catalog, spec)
+    state = "ready" if up else "not ready"
+    why = f"{backend.label} is {state}"
     drain = drain_of(site.services, pod, catalog.pod_drains, perhaps=perhaps)
     if drain.ignored:
         builder.warn(*drain.ignored)
     if not up and spec.not_ready == "Cancel" and not drain.by:
         # With a cancel, the mark of a drain would be lost.
         return Leaving(
-            why=why, terminating=False, unreadable_drain_kinds=drain.unreadable_drain_kinds, pod=pod
+            why=why,
+            terminating=False,
+            unreadable_drain_kinds=drain.unreadable_drain_kinds,
+            pod=pod,
         )
     if spec.needs_pods and pod is not None:
-        known = catalog.pods.get(pod.uid)
-        if known is None:  # the slice and the list of pods were read at different times
-            why = (
-                f"{backend.label} is not in the list of pods, so its labels and annotations are "
-                "unknown"
-            )
+        metadata = catalog.pods.get(pod.uid)
+        if metadata is None:  # the slice and the list of pods were read at different times
+            unlisted = "is not in the list of pods, so its labels and annotations are unknown"
+            why = f"{backend.label} {unlisted}"
             return Kept(why=why, host=site.host, port=site.main_port)
-        site = replace(site, pod_metadata=known)
+        site = replace(site, pod_metadata=metadata)
     return builder.wanted(key, site, up=up, why=why, drain=drain)

@@ -30,11 +30,12 @@ from eurekube_sync.desired.claims import (
     Wanted,
     every,
 )
+from eurekube_sync.desired.endpoints import names_of
 from eurekube_sync.desired.heirs import Heirs
 from eurekube_sync.desired.instance import Builder, Naming, Registered
 from eurekube_sync.desired.pods import serve_pods
 from eurekube_sync.desired.rivals import Shares, shared_out
-from eurekube_sync.desired.scope import Policy, Scope, refusal
+from eurekube_sync.desired.scope import Policy, Scope, annotations_of, refusal
 from eurekube_sync.desired.services import serve_services
 from eurekube_sync.desired.similar import MOST_COMPARED, near_services
 from eurekube_sync.desired.spec import (
@@ -50,7 +51,7 @@ from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes
 from eurekube_sync.model.kubernetes import ClusterView, Service, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import Ownership, pod_uid_of
 from eurekube_sync.model.reasons import Reason
-from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.model.sources import Complete, Listed, Source, Unknown
 from eurekube_sync.model.text import one_or_more, some_of
 
 
@@ -62,9 +63,8 @@ class Made:
     spec: Syncer | NotServed
     all_services: Sequence[Service]  # of the selected namespace
     services: tuple[Service, ...]  # those that match the selector
-    objects: Sequence[
-        object
-    ]  # these Services and their slices, in the order in which they were read
+    objects: Sequence[object]
+    """These Services and their slices, in the order in which they were read."""
     registered: frozenset[Registered]  # what it depends on in Eureka
     claim: Serving | NotServed
 
@@ -73,9 +73,11 @@ class Made:
         same answers."""
         if not same(self.objects, objects):
             return False
-        return all(
-            naming.registered(self.syncer.ref, asked.may) == asked for asked in self.registered
-        )
+        for asked in self.registered:
+            now = naming.registered(self.syncer.ref, asked.may)
+            if now != asked:
+                return False
+        return True
 
 
 @dataclass(slots=True)
@@ -86,34 +88,42 @@ class EarlierClaims:
     made: dict[SyncerRef, Made] = field(default_factory=dict)
     anew: bool = False  # whether a claim was made since the last call of `shared_out`
     marks: tuple[Ownership, LeaseTimes] | None = None
-    _shared: tuple[
-        Mapping[SyncerRef, Mapping[InstanceKey, Verdict]], Mapping[InstanceKey, SyncerRef]
-    ] = ({}, {})
-    """The verdicts that `shared_out` gave, and the syncer that wants each key."""
-    services: Mapping[str, Sequence[Service]] = field(
-        default_factory=dict
-    )  # of `Catalogs`, by namespace
+    services: Mapping[str, Sequence[Service]] = field(default_factory=dict)
+    """Those of `Catalogs`, by namespace."""
+    _verdicts: Mapping[SyncerRef, Mapping[InstanceKey, Verdict]] = field(default_factory=dict)
+    """The verdicts that `shared_out` gave."""
+    _wanted_by: Mapping[InstanceKey, SyncerRef] = field(default_factory=dict)
+    """The syncer that wants each key, by `shared_out`."""
 
     def end(self, made: Mapping[SyncerRef, Claim]) -> Shares:
         """Forget the syncers that are gone, and return the result of `shared_out`, without a call
         if none changed."""
         for ref in self.made.keys() - made.keys():
             del self.made[ref]
-        after, wanted_by = self._shared
-        serving = {ref for ref, claim in made.items() if isinstance(claim, Serving)}
-        if self.anew or after.keys() != serving:
-            claims, wanted_by = shared_out(made)
-            after = {}
-            for ref, claim in claims.items():
-                if isinstance(claim, Serving):
-                    after[ref] = claim.verdicts
-            self._shared, self.anew = (after, wanted_by), False
-            return claims, wanted_by
-        claims = dict(made)
+        before = _verdicts(made)
+        if self.anew or self._verdicts.keys() != before.keys():
+            claims, self._wanted_by = shared_out(made)
+            self._verdicts = _verdicts(claims)
+            self.anew = False
+            return claims, self._wanted_by
+        # No claim changed, so none gets or loses an address.
+        shared = dict(made)
         for ref, claim in made.items():
-            if isinstance(claim, Serving) and after[ref] is not claim.verdicts:
-                claims[ref] = replace(claim, verdicts=after[ref])
-        return claims, wanted_by
+            if not isinstance(claim, Serving):
+                continue
+            verdicts = self._verdicts[ref]
+            if verdicts is not claim.verdicts:
+                shared[ref] = replace(claim, verdicts=verdicts)
+        return shared, self._wanted_by
+
+
+def _verdicts(claims: Mapping[SyncerRef, Claim]) -> dict[SyncerRef, Mapping[InstanceKey, Verdict]]:
+    """Return the verdicts of each syncer that is served."""
+    verdicts: dict[SyncerRef, Mapping[InstanceKey, Verdict]] = {}
+    for ref, claim in claims.items():
+        if isinstance(claim, Serving):
+            verdicts[ref] = claim.verdicts
+    return verdicts
 
 
 def claim_all(
@@ -121,10 +131,11 @@ def claim_all(
 ) -> Desired:
     """Make one claim for each listed syncer in scope. Claims whose objects did not change are taken
     from `earlier`."""
-    earlier = earlier if earlier is not None else EarlierClaims()
+    if earlier is None:
+        earlier = EarlierClaims()
     catalogs = Catalogs(view, earlier.services)
     naming = replace(naming, syncers=view.syncers)
-    marks = (naming.ownership, naming.lease)
+    marks = (naming.ownership, naming.lease)  # which each instance bears
     if marks != earlier.marks:
         earlier.made.clear()
         earlier.marks = marks
@@ -158,9 +169,11 @@ def _claim(
     earlier: EarlierClaims,
 ) -> Claim:
     namespace = selected_namespace(syncer)
-    catalog = catalogs.of(namespace) if scope.may_select(syncer) else None
+    catalog = None
+    if scope.may_select(syncer):
+        catalog = catalogs.of(namespace)
     try:
-        if syncer.deleted is not None:
+        if syncer.deleted is not None:  # also where it may not select any more
             return _delete(syncer, catalog, view.crd_live, naming, scope, earlier)
         if catalog is None:
             return NotServed(
@@ -189,17 +202,11 @@ def _granted(claim: Serving | NotServed, view: ClusterView) -> Serving | NotServ
     if view.namespaces is None or isinstance(claim, NotServed):
         return claim
     syncer = claim.syncer
-    read = view.namespaces.of(syncer.namespace)
-    if isinstance(read, Unknown):
-        return _unknown(syncer, read)
-    if not read.data:
-        why = (
-            f"Namespace {syncer.namespace} was not found, although it has a syncer: its grants "
-            "are unknown"
-        )
-        return _unknown(syncer, Unknown(cause=Cause.UNUSABLE, message=why))
-    annotations = read.data[0].annotations
-    if refused := refusal(claim, annotations):
+    annotations = annotations_of(view.namespaces, syncer.namespace, "a syncer")
+    if isinstance(annotations, Unknown):
+        return _unknown(syncer, annotations)
+    refused = refusal(claim, annotations)
+    if refused is not None:
         return NotServed(syncer=syncer, reason=Reason.NOT_GRANTED, message=refused, refused=claim)
     return replace(claim, granted_by=annotations)
 
@@ -220,13 +227,15 @@ def _delete(
         return _unknown(syncer, catalog)
     keys: frozenset[InstanceKey] = frozenset()
     gated: set[str] = set()
-    served = _serve_again(syncer, catalog, naming, earlier) if catalog else None
+    served = None
+    if catalog is not None:
+        served = _serve_again(syncer, catalog, naming, earlier)
     if isinstance(served, Serving):
         if CLEANUP_FINALIZER in syncer.finalizers:
             keys = frozenset(served.verdicts)
+        # `_spec` leaves the gate out of the spec of a deleted syncer.
         if syncer.spec.get("readinessGate") is True:
-            pods = [pod_uid_of(wanted.instance) for wanted in served.wanted.values()]
-            gated.update(uid for uid in pods if uid)
+            gated = _pods_of(served)
     return Deleting(
         syncer=syncer,
         proof=crd_live.proof,
@@ -236,25 +245,34 @@ def _delete(
     )
 
 
+def _pods_of(claim: Serving) -> set[str]:
+    """Return the UIDs of the pods that a syncer wants."""
+    uids = [pod_uid_of(wanted.instance) for wanted in claim.wanted.values()]
+    return {uid for uid in uids if uid}
+
+
 def _serve_again(
     syncer: SyncerObject, catalog: Complete[Catalog], naming: Naming, earlier: EarlierClaims
 ) -> Serving | NotServed:
     """As `_serve`, but use the last pass's claim again if it was made only of this syncer, these
     Services and these slices. Raises SourceUnknown."""
-    known = earlier.made.pop(syncer.ref, None)
+    ref = syncer.ref
+    known = earlier.made.pop(ref, None)
     if known is not None and known.syncer is not syncer:
         known = None
-    spec = _spec(syncer) if known is None else known.spec
+    spec = known.spec if known is not None else _spec(syncer)
     if isinstance(spec, NotServed):
-        earlier.made[syncer.ref] = Made(syncer, spec, (), (), (), frozenset(), spec)
+        made = Made(syncer, spec, (), (), (), frozenset(), spec)
+        earlier.made[ref] = made
         return spec
     there = catalog.data
-    if known is not None and known.all_services is there.services:
+    all_services = there.services
+    if known is not None and known.all_services is all_services:
         services = known.services
     else:
         services = there.matching(spec.selector)
     objects = _objects_behind(services, there)
-    undrained = there.pod_drains is None
+    undrained = there.pod_drains is None  # else the claim depends on annotations of pods
     asked = there.asked
     if known is not None and undrained and known.of_the_same(objects, naming):
         claim = known.claim
@@ -265,16 +283,16 @@ def _serve_again(
         earlier.anew = True
         claim, registered = _serve_anew(syncer, spec, services, catalog, naming)
     if undrained and there.asked == asked:  # no other object is behind the claim
-        earlier.made[syncer.ref] = Made(
-            syncer, spec, there.services, services, objects, registered, claim
-        )
+        made = Made(syncer, spec, all_services, services, objects, registered, claim)
+        earlier.made[ref] = made
     return claim
 
 
 def _objects_behind(services: Sequence[Service], there: Catalog) -> Sequence[object]:
     """Return the Services and their slices, in the order in which they are read."""
-    # Without a match, the message may name any of them.
-    objects: list[object] = [*(services or there.services[: MOST_COMPARED + 1])]
+    objects: list[object] = list(services)
+    if not services:  # the message may name any of them
+        objects += there.services[: MOST_COMPARED + 1]
     for service in services:
         objects += there.slices_of(service)
     return objects
@@ -308,8 +326,10 @@ def _none_matches(spec: Syncer, services: Sequence[Service]) -> str:
     near = near_services(dict(spec.selector.labels), services)
     if not near:
         return text
-    has = one_or_more(len(near[0].names), "Service {} has", "Services {} have")
-    return f"{text}; {has.format(some_of(near[0].names))} {near[0].label}"
+    label, names, _ = near[0]
+    has = one_or_more(len(names), "Service {} has", "Services {} have")
+    having = has.format(some_of(names))
+    return f"{text}; {having} {label}"
 
 
 def _invalid(syncer: SyncerObject, error: InvalidSyncer) -> NotServed:
@@ -348,7 +368,11 @@ def _serve(
     serve = serve_pods if spec.mode == "pod" else serve_services
     verdicts: dict[InstanceKey, Found] = {}
     for key, verdict in serve(spec, services, catalog.data, builder):
-        verdicts[key] = better(verdicts[key], verdict) if key in verdicts else verdict
+        other = verdicts.get(key)
+        if other is not None:
+            verdicts[key] = better(other, verdict)
+        else:
+            verdicts[key] = verdict
     apps = tuple(sorted(builder.apps))
     vip_address = spec.vip_address or apps[0].lower()
     return Serving(
@@ -357,7 +381,7 @@ def _serve(
         verdicts=verdicts,
         unplaced=builder.unplaced,
         incomplete=tuple(builder.incomplete),
-        services=tuple(sorted(service.name for service in services)),
+        services=tuple(names_of(services)),
         apps=apps,
         vip_address=vip_address,
         warnings=builder.warnings(vip_address),
@@ -375,7 +399,9 @@ def better(first: Found, second: Found) -> Found:
     ranks = (Wanted, Kept, Leaving)
     if isinstance(first, Wanted) and isinstance(second, Wanted):
         return min(first, second, key=_preference)
-    return min(second, first, key=lambda verdict: ranks.index(type(verdict)))
+    if ranks.index(type(first)) < ranks.index(type(second)):
+        return first
+    return second
 
 
 def _preference(wanted: Wanted) -> tuple[bool, str, list[tuple[str, str]]]:

@@ -54,9 +54,11 @@ class _Holder(NamedTuple):
 
 def sockets_of(instance: Instance) -> tuple[Socket, ...]:
     """Return a socket for each enabled port, the main one first."""
-    main = (instance.key.app, instance.ip_addr, instance.main_port)
+    app = instance.key.app
+    main = (app, instance.ip_addr, instance.main_port)
     if instance.secure_port.enabled and instance.port.enabled:
-        return (main, (instance.key.app, instance.ip_addr, instance.secure_port.number))
+        secure = (app, instance.ip_addr, instance.secure_port.number)
+        return (main, secure)
     return (main,)
 
 
@@ -66,25 +68,34 @@ def shared_out(made: Mapping[SyncerRef, Claim]) -> Shares:
     A syncer of that namespace comes before one of another, then the older one, then the first by
     name. The others register nothing new there. A syncer with limit 0 comes last: another syncer
     takes over its registered instances, which stay UP."""
+    claims = dict(made)
     serving = [claim for claim in made.values() if isinstance(claim, Serving)]
-    serving.sort(
-        key=lambda claim: (claim.conduct.claims_nothing, _away(claim.syncer), seniority(claim))
-    )
+    serving.sort(key=_rank)
     if not _claimed_twice(serving):  # the usual case
-        wanted_by = {}
+        wanted_by: dict[InstanceKey, SyncerRef] = {}
         for claim in serving:
-            wanted_by.update(dict.fromkeys(claim.wanted, claim.syncer.ref))
-        return dict(made), wanted_by
+            ref = claim.syncer.ref
+            for key in claim.wanted:
+                wanted_by[key] = ref
+        return claims, wanted_by
     sharing = _Sharing()
     for claim in serving:
         sharing.add(claim)
-    claims = {**made, **sharing.claims}
+    claims.update(sharing.claims)
+    # Between namespaces nobody's claim is taken away: it only registers nothing new.
     rivals: dict[SyncerRef, dict[InstanceKey, Rival | None]] = {}
     for bid, rival in outdone(sharing.bids):
         rivals.setdefault(bid.syncer, {})[bid.key] = rival
     for ref, theirs in rivals.items():
-        claims[ref] = sharing.claims[ref].with_rivals(theirs)
+        shared = sharing.claims[ref]
+        claims[ref] = shared.with_rivals(theirs)
     return claims, sharing.wanted_by
+
+
+def _rank(claim: Serving) -> tuple[bool, bool, tuple[float, SyncerRef]]:
+    """Return the sort key of the syncer that gets an address first."""
+    away = _away(claim.syncer)
+    return (claim.conduct.claims_nothing, away, seniority(claim))
 
 
 class _Sharing:
@@ -106,40 +117,46 @@ class _Sharing:
 
     def add(self, claim: Serving) -> None:
         """Give the syncer what nobody of a higher rank has."""
-        ref, namespace = claim.syncer.ref, selected_namespace(claim.syncer)
-        # With limit 0 it registers nothing, which is no conflict.
-        registers = not claim.conduct.claims_nothing
-        places = {}
-        for key, wanted in claim.wanted.items():
-            places[key] = _places(key, namespace, sockets_of(wanted.instance))
+        ref = claim.syncer.ref
+        namespace = selected_namespace(claim.syncer)
         # All are looked up before the first is given away: two sockets of one syncer are no
         # conflict.
         held: dict[InstanceKey, _Holder] = {}
-        for key, there in places.items():
-            holder = self._holder_of(there)
-            if holder is not None:
-                held[key] = holder
-        idle = {key for key, holder in held.items() if holder.idle and key not in self.wanted_by}
-        self.claims[ref] = _with_rivals(claim, held, idle) if held and registers else claim
-        for key, there in places.items():
+        idle: set[InstanceKey] = set()
+        for key, wanted in claim.wanted.items():
+            other = self._holder_of(key, namespace, sockets_of(wanted.instance))
+            if other is None:
+                continue
+            held[key] = other
+            if other.idle and key not in self.wanted_by:
+                idle.add(key)
+        # With limit 0 it registers nothing, which is no conflict.
+        registers = not claim.conduct.claims_nothing
+        self.claims[ref] = claim
+        if held and registers:
+            self.claims[ref] = _with_rivals(claim, held, idle)
+        holder = _Holder(claim.syncer, idle=claim.conduct.suspend)
+        for key, wanted in claim.wanted.items():
             if key not in held or key in idle:
                 self.wanted_by[key] = ref
             if key in held:
                 continue
-            self._holders.update(
-                dict.fromkeys(there, _Holder(claim.syncer, idle=claim.conduct.suspend))
-            )
+            sockets = sockets_of(wanted.instance)
+            for place in _places(key, namespace, sockets):
+                self._holders[place] = holder
             if registers:
-                wanted = claim.wanted[key]
-                self.bids.append(
-                    Bid(key, ref, namespace, sockets_of(wanted.instance), allotted=wanted.allotted)
-                )
+                bid = Bid(key, ref, namespace, sockets, wanted.allotted)
+                self.bids.append(bid)
+        # Of these too little is known to register anything.
+        keeper = _Holder(claim.syncer, idle=True)
         for key, kept in claim.of(Kept).items():
             for place in _places(key, namespace, _sockets(key, kept)):
-                self._holders.setdefault(place, _Holder(claim.syncer, idle=True))
+                self._holders.setdefault(place, keeper)
 
-    def _holder_of(self, places: Iterable[_Place]) -> _Holder | None:
-        for place in places:
+    def _holder_of(
+        self, key: InstanceKey, namespace: str, sockets: Iterable[Socket]
+    ) -> _Holder | None:
+        for place in _places(key, namespace, sockets):
             if place in self._holders:
                 return self._holders[place]
         return None
@@ -151,9 +168,12 @@ def _with_rivals(
     """Return the claim of a syncer of which other syncers hold instances; at those in `idle` they
     register nothing."""
     verdicts: dict[InstanceKey, Verdict] = {}
+    is_away = _away(claim.syncer)
     for key, holder in held.items():
-        at_home = _away(claim.syncer) and not _away(holder.syncer)
-        rival = Rival(holder.syncer.ref, Right.HOME if at_home else Right.AGE)
+        right = Right.AGE
+        if is_away and not _away(holder.syncer):
+            right = Right.HOME
+        rival = Rival(holder.syncer.ref, right)
         wanted = claim.wanted[key]
         if key in idle:
             verdicts[key] = replace(wanted, rival=rival)
@@ -163,6 +183,7 @@ def _with_rivals(
 
 
 def _away(syncer: SyncerObject) -> bool:
+    """Whether a syncer selects Services in another namespace than its own."""
     return selected_namespace(syncer) != syncer.namespace
 
 
@@ -214,6 +235,11 @@ def outdone(bids: Sequence[Bid]) -> Iterator[tuple[Bid, Rival]]:
     the cluster gave the address to neither, the instance that is registered first decides, which
     `plan` finds out."""
     for bid, others in across_namespaces(bids):
-        if not bid.allotted:
-            first = min(others, key=lambda other: not other.allotted)
-            yield bid, Rival(first.syncer, Right.ALLOTTED if first.allotted else Right.UNDECIDED)
+        if bid.allotted:
+            continue
+        rival = Rival(others[0].syncer, Right.UNDECIDED)
+        for other in others:
+            if other.allotted:
+                rival = Rival(other.syncer, Right.ALLOTTED)
+                break
+        yield bid, rival

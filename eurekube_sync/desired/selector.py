@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -13,24 +13,27 @@ from eurekube_sync.model.errors import Faults
 from eurekube_sync.model.faults import Path, shown
 from eurekube_sync.model.kubernetes import Service
 
+# The rules of `IsQualifiedName` and `IsValidLabelValue` (k8s.io/apimachinery, util/validation)
 _DNS = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:[.][a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*"
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 _KEY = rf"(?:{_DNS}/)?{_NAME}"
 _VALUE = rf"(?:{_NAME})?"
-_LONGEST_KEY = 317
+_LONGEST_KEY = 317  # a prefix of 253 characters, a slash, and a name of 63
 _LABEL_KEY = re.compile(_KEY)
 _LABEL_VALUE = re.compile(_NAME)
 _EQUALITY = re.compile(rf"({_KEY})\s*(==|=|!=)\s*({_VALUE})")
 _SET = re.compile(rf"({_KEY})\s+(in|notin)\s*\(\s*({_VALUE}(?:\s*,\s*{_VALUE})*)\s*\)")
 _EXISTENCE = re.compile(rf"(!?)\s*({_KEY})")
-_COMMA = re.compile(r",(?![^()]*\))")
+_COMMA = re.compile(r",(?![^()]*\))")  # not one between the values of a set
+
+Operator: TypeAlias = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 
 
 class Expression(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One of `matchExpressions`, or a part of `--selector`."""
 
     key: str
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    operator: Operator
     values: frozenset[str] = frozenset()
 
     @property
@@ -57,17 +60,19 @@ class Expression(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     def __str__(self) -> str:
         """Return the expression as for `kubectl get --selector`."""
-        negated = self.operator in ("NotIn", "DoesNotExist")
-        values = ", ".join(sorted(self.values))
-        if self.operator in ("Exists", "DoesNotExist"):
-            if negated:
+        match self.operator:
+            case "Exists":
+                return self.key
+            case "DoesNotExist":
                 return f"!{self.key}"
-            return self.key
+            case "In":
+                sign, word = "=", "in"
+            case _:
+                sign, word = "!=", "notin"
+        values = ", ".join(sorted(self.values))
         if len(self.values) == 1:
-            if negated:
-                return f"{self.key}!={values}"
-            return f"{self.key}={values}"
-        return f"{self.key} {'notin' if negated else 'in'} ({values})"
+            return f"{self.key}{sign}{values}"
+        return f"{self.key} {word} ({values})"
 
 
 class Selector(
@@ -85,15 +90,21 @@ class Selector(
     @cached_property
     def labels(self) -> tuple[tuple[str, str], ...]:
         """The labels that a Service must have. `app: rating` stands for the label `app=rating`."""
-        app = {} if self.app is None else {"app": self.app}
-        return tuple(sorted({**app, **(self.match_labels or {})}.items()))
+        labels: dict[str, str] = {}
+        if self.app is not None:
+            labels["app"] = self.app
+        if self.match_labels is not None:
+            labels |= self.match_labels
+        return tuple(sorted(labels.items()))
 
     def matches(self, service: Service) -> bool:
+        """Whether the Service meets all parts."""
         labels = service.labels
         if self.service is not None and service.name != self.service:
             return False
-        if any(labels.get(key) != value for key, value in self.labels):
-            return False
+        for key, value in self.labels:
+            if labels.get(key) != value:
+                return False
         return all(expression.matches(labels) for expression in self.match_expressions or ())
 
     def __str__(self) -> str:
@@ -112,13 +123,17 @@ def check_selector(selector: Selector, wrong: Faults) -> None:
         "matchExpressions": selector.match_expressions,
         "service": selector.service,
     }
+    missing = 0
     for name, part in parts.items():
-        if part is not None and not part:
+        if part is None:
+            missing += 1
+        elif not part:
             wrong.add(("selector", name), "must not be empty")
-    if all(part is None for part in parts.values()):
+    if missing == len(parts):
         fault = "at least one of app, matchLabels, matchExpressions and service is needed"
         wrong.add(("selector",), fault)
-    _check_keys(("selector", "matchLabels"), selector.match_labels or {}, wrong)
+    labels = selector.match_labels or {}
+    _check_keys(("selector", "matchLabels"), labels, wrong)
     app = selector.app
     if app and not _LABEL_VALUE.fullmatch(app):
         fault = (
@@ -126,7 +141,7 @@ def check_selector(selector: Selector, wrong: Faults) -> None:
             "letter or digit at both ends"
         )
         wrong.add(("selector", "app"), fault)
-    if app not in (None, dict(selector.labels).get("app")):
+    if app is not None and labels.get("app", app) != app:
         fault = "the field app and the label app in matchLabels must not differ"
         wrong.add(("selector", "app"), fault)
     for index, expression in enumerate(selector.match_expressions or ()):
@@ -155,22 +170,28 @@ def _check_keys(path: Path, labels: Mapping[str, str], wrong: Faults) -> None:
 def parse_selector(text: str) -> tuple[Expression, ...]:
     """Read a label selector as of `kubectl get --selector`. Raises ValueError with a sentence that
     names the part."""
-    return tuple(_expression(part.strip()) for part in _COMMA.split(text))
+    parts = _COMMA.split(text)
+    return tuple([_expression(part.strip()) for part in parts])
 
 
 def _expression(part: str) -> Expression:
-    if match := _EQUALITY.fullmatch(part):
-        values = frozenset({match[3]})
-        return Expression(
-            key=match[1], operator="NotIn" if match[2] == "!=" else "In", values=values
-        )
-    if match := _SET.fullmatch(part):
-        values = frozenset(value.strip() for value in match[3].split(","))
-        return Expression(
-            key=match[1], operator="In" if match[2] == "in" else "NotIn", values=values
-        )
-    if match := _EXISTENCE.fullmatch(part):
-        return Expression(key=match[2], operator="DoesNotExist" if match[1] else "Exists")
+    operator: Operator
+    equality = _EQUALITY.fullmatch(part)
+    if equality is not None:
+        key, sign, value = equality.groups()
+        operator = "NotIn" if sign == "!=" else "In"
+        return Expression(key=key, operator=operator, values=frozenset({value}))
+    in_set = _SET.fullmatch(part)
+    if in_set is not None:
+        key, word, listed = in_set.groups()
+        values = [value.strip() for value in listed.split(",")]
+        operator = "NotIn" if word == "notin" else "In"
+        return Expression(key=key, operator=operator, values=frozenset(values))
+    existence = _EXISTENCE.fullmatch(part)
+    if existence is not None:
+        negation, key = existence.groups()
+        operator = "DoesNotExist" if negation else "Exists"
+        return Expression(key=key, operator=operator)
     raise ValueError(
         f"{part!r} is no valid part of a label selector; write team=a, tier!=db, zone in (x, y), "
         "team or !team"

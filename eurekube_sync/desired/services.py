@@ -11,19 +11,18 @@ from eurekube_sync.desired.catalog import Catalog, drain_of
 from eurekube_sync.desired.claims import Found, Incomplete, Leaving
 from eurekube_sync.desired.endpoints import (
     Backend,
-    Numbers,
     apart,
     backends,
     choose_port,
     chosen_ports,
     healthy,
     missing_slices,
+    names_of,
     one_per_port,
     outdone_by_http,
     slices_in_use,
     stays,
     strays_of,
-    without_common_pods,
 )
 from eurekube_sync.desired.entries import (
     Entries,
@@ -34,10 +33,11 @@ from eurekube_sync.desired.entries import (
     with_routes_to,
 )
 from eurekube_sync.desired.instance import Builder, Site, family_of
+from eurekube_sync.desired.similar import written
 from eurekube_sync.desired.spec import ENTRIES, ServiceAddress, Syncer
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.kubernetes import Node, Service, ServicePort
+from eurekube_sync.model.kubernetes import Endpoint, Node, Service, ServicePort
 from eurekube_sync.model.reasons import Reason
 
 Ports: TypeAlias = tuple[ServicePort | None, ServicePort | None]
@@ -59,7 +59,7 @@ class _Behind:
             return self.ready
         if not node.ready:
             return False
-        if service.local:
+        if service.local:  # the node passes calls only to its own endpoints
             return self.nodes.get(node.name, False)
         return self.ready
 
@@ -71,18 +71,19 @@ def serve_services(
     chosen = _chosen(spec, services, builder)
     behind, backed = _behind(spec, chosen, catalog)
     chosen = _of_one_port(chosen, backed, spec, builder)
-    separate = without_common_pods(backed)
-    if separate is not None and spec.app_name is not None:
-        builder.warn(apart(separate, spec.app_name))
+    builder.warn(*apart(backed, spec.app_name))
     entries = _entries(spec, chosen, catalog)
-    builder.remembered.update(service.name for service, _ in chosen)
+    for service, _ in chosen:
+        builder.remembered.add(service.name)
     for service, ports in chosen:
         if entries is not None and service.name not in entries:
-            continue
-        builder.warn_of_ports(*strays_of(service, catalog.slices_of(service)))
+            continue  # such as a Service for metrics, beside the one that callers enter by
+        slices = catalog.slices_of(service)
+        builder.warn_of_ports(*strays_of(service, slices))
         app = builder.app_name(service)
-        if why := missing_slices(service, catalog.slices_of(service), family=None):
-            builder.incomplete.append(Incomplete(reason=Reason.NO_ENDPOINT_SLICES, message=why))
+        missing = missing_slices(service, slices, family=None)
+        if missing:
+            builder.incomplete.append(Incomplete(reason=Reason.NO_ENDPOINT_SLICES, message=missing))
             continue
         if entries is None:
             sites = _places(service, ports, catalog, builder)
@@ -92,9 +93,10 @@ def serve_services(
             builder.incomplete.append(Incomplete(reason=Reason.ADDRESS_PENDING, message=sites))
             continue
         served = behind[service.name]
+        # With `externalTrafficPolicy: Local`, a node without an endpoint answers no call.
+        only_nodes = served.nodes if service.local else {}
         for site in sites:
-            # With `externalTrafficPolicy: Local`, a node without an endpoint answers no call.
-            if service.local and site.node and served.nodes and site.node not in served.nodes:
+            if only_nodes and site.node and site.node not in only_nodes:
                 continue
             yield _found(service, site, served, app, builder, catalog)
 
@@ -104,17 +106,20 @@ def _entries(
 ) -> Mapping[str, Entries] | None:
     """Return where calls for the Services enter the cluster, of those that are entered; None if the
     syncer asks for an address of another kind. Raises InvalidSyncer, SourceUnknown."""
-    if spec.service.address not in ENTRIES:
+    address = spec.service.address
+    if address not in ENTRIES:
         return None
     entries: dict[str, Entries] = {}
     for service, ports in chosen:
-        if spec.service.address == "Ingress":
-            entries[service.name] = of_ingresses(service, ports, catalog.ingresses.values())
+        if address == "Ingress":
+            ingresses = catalog.ingresses.values()
+            entries[service.name] = of_ingresses(service, ports, ingresses)
         else:
             # Where there is no Gateway API at all, a message about HTTPRoutes says the most.
-            routes = [*catalog.routes(service.namespace).values()]
+            routes = list(catalog.routes(service.namespace).values())
             grants = catalog.reference_grants.values()
-            for namespace in sorted(with_routes_to(grants) - {service.namespace}):
+            others = with_routes_to(grants) - {service.namespace}
+            for namespace in sorted(others):
                 routes += catalog.routes(namespace).values()
             entries[service.name] = of_gateways(service, ports, routes, grants, catalog.gateway)
     return entered(entries)
@@ -126,8 +131,12 @@ def _places(
     """Return the same as `places`, with a warning of a ClusterIP. Raises InvalidSyncer,
     SourceUnknown."""
     spec = builder.spec
-    kind = None if spec.service.hostname is not None else address_kind(service, spec)
-    nodes = catalog.nodes.values() if kind == "NodePort" else ()
+    nodes: Collection[Node] = ()
+    kind = None  # of a fixed host name
+    if spec.service.hostname is None:
+        kind = address_kind(service, spec)
+    if kind == "NodePort":
+        nodes = catalog.nodes.values()
     sites = places(service, ports, spec, nodes)
     if kind == "ClusterIP":
         builder.warn("a ClusterIP is rarely reachable from outside the cluster")
@@ -143,7 +152,8 @@ def _entered_sites(
     sites = sites_at(_site(service, ports), entries, spec)
     if isinstance(sites, str):
         return sites
-    families = _of_family([site.host for site in sites], service, spec)
+    hosts = [site.host for site in sites]
+    families = _of_family(hosts, service, spec)
     if not families:
         asked = f"no {spec.address_family} address of kind {spec.service.address}"
         raise _no_address(service, asked)
@@ -162,19 +172,7 @@ def _chosen(
     spec: Syncer, services: Sequence[Service], builder: Builder
 ) -> list[tuple[Service, Ports]]:
     """Return the Services to register, with their ports. Raises InvalidSyncer if there is none."""
-    named = sorted(services, key=lambda service: service.name)
-    # A headless Service has no address. It accompanies another Service, or callers reach it by a
-    # fixed host name, an Ingress or a Gateway.
-    addressed = [service for service in named if not service.headless]
-    elsewhere = spec.service.hostname is not None or spec.service.address in ENTRIES
-    if not addressed and not elsewhere:
-        names = ", ".join(service.name for service in named)
-        raise InvalidSyncer(
-            Reason.NO_ADDRESS,
-            f"Service {names} is headless and has no address: use mode pod, or select another "
-            "Service",
-        )
-    candidates = addressed or named
+    candidates = _addressed(services, spec)
     having: dict[str, Mapping[str, ServicePort]] = {}
     for field, asked in spec.ports.items():
         try:
@@ -183,16 +181,35 @@ def _chosen(
             having[field] = _stay(field, error, candidates, builder)
     chosen: list[tuple[Service, Ports]] = []
     for service in candidates:
-        name = service.name
-        if all(name in ports for ports in having.values()):
-            plain = having["port"][name] if "port" in having else None
-            secure = having["securePort"][name] if "securePort" in having else None
+        own: dict[str, ServicePort] = {}
+        for field, ports in having.items():
+            if service.name in ports:
+                own[field] = ports[service.name]
+        if len(own) == len(having):
+            plain = own.get("port")
+            secure = own.get("securePort")
             chosen.append((service, (plain, secure)))
     if not chosen:
-        raise InvalidSyncer(
-            Reason.NO_SUCH_PORT, f"no Service has both ports {spec.port!r} and {spec.secure_port!r}"
-        )
+        fault = f"no Service has both ports {spec.port!r} and {spec.secure_port!r}"
+        raise InvalidSyncer(Reason.NO_SUCH_PORT, fault)
     return chosen
+
+
+def _addressed(services: Sequence[Service], spec: Syncer) -> Sequence[Service]:
+    """Return the Services with an address, or all if callers reach them elsewhere. Raises
+    InvalidSyncer(NoAddress)."""
+    # A headless Service has no address. It accompanies another Service, or callers reach it by a
+    # fixed host name, an Ingress or a Gateway.
+    addressed = [service for service in services if not service.headless]
+    if addressed:
+        return addressed
+    if spec.service.hostname is not None or spec.service.address in ENTRIES:
+        return services
+    names = ", ".join(names_of(services))
+    raise InvalidSyncer(
+        Reason.NO_ADDRESS,
+        f"Service {names} is headless and has no address: use mode pod, or select another Service",
+    )
 
 
 def _having(
@@ -204,15 +221,24 @@ def _having(
     for service in candidates:
         if _is_a_port_elsewhere(asked, service, spec):
             having[service.name] = ServicePort(name="", port=int(asked or 0))
-        elif (port := choose_port(service, asked, field=field)) is not None:
+            continue
+        port = choose_port(service, asked, field=field)
+        if port is not None:
             having[service.name] = port
     if not having:
-        hosts = [spec.service.hostname, *(service.external_name for service in candidates)]
-        host = next(filter(None, hosts), None)
+        host = _host_elsewhere(candidates, spec)
         where = f"callers use at {host}" if host else "its pods listen on"
         # This raises an error that lists the ports.
         chosen_ports(candidates, asked, field=field, where=where)
     return having
+
+
+def _host_elsewhere(services: Sequence[Service], spec: Syncer) -> str | None:
+    """Return the host name in the spec, or else of the first Service of type ExternalName."""
+    host = spec.service.hostname
+    for service in services:
+        host = host or service.external_name
+    return host
 
 
 def _stay(
@@ -231,7 +257,7 @@ def _stay(
     if not stayed:
         raise error
     builder.warn_of_ports(stays(error, all_numbers))
-    builder.remembered.update(service.name for service in candidates)
+    builder.remembered.update(names_of(candidates))
     return stayed
 
 
@@ -244,10 +270,16 @@ def _of_one_port(
     try:
         one_per_port(backed)
     except InvalidSyncer as error:
-        kept = _kept_at(error, chosen, backed, spec, builder)
-        one_per_port(backend for backend in backed if backend.service in kept)
-        return [(service, ports) for service, ports in chosen if service.name in kept]
-    return chosen
+        names = _kept_at(error, chosen, backed, spec, builder)
+    else:
+        return chosen
+    # Those that keep their port may still differ, which raises the error again.
+    one_per_port([backend for backend in backed if backend.service in names])
+    kept: list[tuple[Service, Ports]] = []
+    for service, ports in chosen:
+        if service.name in names:
+            kept.append((service, ports))
+    return kept
 
 
 def _kept_at(
@@ -259,24 +291,31 @@ def _kept_at(
 ) -> Collection[str]:
     """Return the names of the Services that keep their port, out of those that give the same pods
     different ones. Raises the error if nothing says which."""
-    field = next(iter(spec.ports))
-    outdone = outdone_by_http(backed) if spec.ports[field] is None else frozenset()
+    field, asked = next(iter(spec.ports.items()))
+    names: set[str] = set()
     standing: set[str] = set()
-    staying: dict[str, Numbers] = {}
+    staying: set[str] = set()
+    numbers: set[int] = set()
     for service, (plain, secure) in chosen:
         main = plain or secure
         assert main is not None  # a Service without any of them is not chosen
         offered = _numbers(main)
+        names.add(service.name)
         if builder.may_stand_at(field, service, offered):
             standing.add(service.name)
-        if numbers := builder.stays_at(field, service, offered):
-            staying[service.name] = numbers
-    if outdone and standing.isdisjoint(outdone):
-        return {service.name for service, _ in chosen} - outdone
+        before = builder.stays_at(field, service, offered)
+        if before:
+            staying.add(service.name)
+            numbers |= before
+    if asked is None:
+        outdone = outdone_by_http(backed)
+        # An app that is registered on another port than http stays there.
+        if outdone and standing.isdisjoint(outdone):
+            return names - outdone
     if not staying:
         raise error
-    builder.warn_of_ports(stays(error, frozenset().union(*staying.values())))
-    return staying.keys()
+    builder.warn_of_ports(stays(error, numbers))
+    return staying
 
 
 def _numbers(port: ServicePort) -> Sequence[int]:
@@ -290,8 +329,9 @@ def _is_a_port_elsewhere(asked: str | int | None, service: Service, spec: Syncer
     or Gateway has ports of its own, if the field is not set."""
     if spec.service.address in ENTRIES:
         return not isinstance(asked, str)
-    elsewhere = spec.service.hostname is not None or address_kind(service, spec) == "ExternalName"
-    return elsewhere and isinstance(asked, int)
+    if spec.service.hostname is None and address_kind(service, spec) != "ExternalName":
+        return False
+    return isinstance(asked, int)
 
 
 def address_kind(service: Service, spec: Syncer) -> ServiceAddress:
@@ -313,9 +353,10 @@ def places(
     yet. Raises InvalidSyncer."""
     host = spec.service.hostname
     site = _site(service, ports)
-    if host is not None:
+    if host is not None:  # a person wrote it, so it is not allotted
         return (replace(site, host=host),)
     kind = address_kind(service, spec)
+    hosts: Sequence[str] = ()
     match kind:
         case "NodePort":
             return _node_ports(service, ports, spec, nodes)
@@ -330,12 +371,13 @@ def places(
         case "ExternalName":
             hosts = (service.external_name.rstrip("."),)
         case _:
-            hosts = () if service.is_external_name or service.headless else service.cluster_ips
+            if not service.is_external_name and not service.headless:
+                hosts = service.cluster_ips
     families = _of_family(hosts, service, spec)
     if not families:
         asked = f"{spec.address_family} " if spec.address_family else ""
         raise _no_address(service, f"no {asked}address of kind {kind}")
-    sites = []
+    sites: list[Site] = []
     for host, family in families.items():
         allotted = kind in _ALLOTTED and family is not None
         sites.append(replace(site, host=host, allotted=allotted))
@@ -357,51 +399,69 @@ def _site(service: Service, ports: Ports) -> Site:
 def _of_family(hosts: Sequence[str], service: Service, spec: Syncer) -> Mapping[str, str | None]:
     """Return the host names, and the addresses of one family: that of the spec, or the first one
     with an address."""
-    families = {host: family_of(host) for host in hosts if host}
-    wished = [*service.ip_families, *families.values()]
-    if spec.address_family:
-        wished = [spec.address_family]
-    known = {family for family in families.values() if family}
-    chosen = next((family for family in wished if family in known), None)
-    return {host: family for host, family in families.items() if family in (None, chosen)}
+    families: dict[str, str | None] = {}
+    for host in hosts:
+        if host:
+            families[host] = family_of(host)
+    chosen = spec.address_family or _first_family(service, families.values())
+    of_family: dict[str, str | None] = {}
+    for host, family in families.items():
+        if family is None or family == chosen:
+            of_family[host] = family
+    return of_family
+
+
+def _first_family(service: Service, families: Collection[str | None]) -> str | None:
+    """Return the first family of a Service that its addresses have, or else that of its first
+    address; None if it has only host names."""
+    for family in (*service.ip_families, *families):
+        if family is not None and family in families:
+            return family
+    return None
 
 
 def _node_ports(
     service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]
 ) -> Sequence[Site]:
     _check_node_ports(service, ports)
-    family = spec.address_family or (*service.ip_families, "IPv4")[0]
-    kind = spec.service.node_address
-    wished = spec.service.node_selector or {}
+    at = spec.service
+    families = (*service.ip_families, "IPv4")
+    family = spec.address_family or families[0]
+    wished = at.node_selector or {}
     selected = [node for node in nodes if wished.items() <= node.labels.items()]
+    selected.sort(key=lambda node: node.name)
     sites: list[Site] = []
     leaving: list[str] = []
-    for node in sorted(selected, key=lambda node: node.name):
-        usable = _addresses(node, family, kind)
+    for node in selected:
+        usable = _addresses(node, family, at.node_address)
         if not usable:
             continue
-        sites.append(_at_node(service, ports, node, usable[0]))
+        site = _at_node(service, ports, node, usable[0])
+        sites.append(site)
         if node.leaves:
             leaving.append(_leaves(node))
     if len(leaving) < len(sites):
         return sites
-    kinds = kind or "InternalIP or ExternalIP"
-    fault = f"no node has an {family} address of kind {kinds}"
     if leaving:
         # It may be the start of a new cluster beside the old one, so no app goes for that alone.
         fault = f"every node with an {family} address leaves: {leaving[0]}"
     elif nodes and not selected:
-        labels = ", ".join(f"{label}={value}" for label, value in sorted(wished.items()))
+        labels = written(wished, between=", ")
         fault = f"no node has the labels of spec.service.nodeSelector, {labels}"
+    else:
+        kinds = at.node_address or "InternalIP or ExternalIP"
+        fault = f"no node has an {family} address of kind {kinds}"
     raise InvalidSyncer(Reason.NO_ADDRESS, fault)
 
 
 def _check_node_ports(service: Service, ports: Ports) -> None:
     """Raise InvalidSyncer(NoAddress) unless each port has a node port of its own."""
     # Only for these types does Kubernetes check the node port, and give it to one Service alone.
-    checked = service.type in ("NodePort", "LoadBalancer")
-    if not checked or any(port and not port.node_port for port in ports):
+    if service.type not in ("NodePort", "LoadBalancer"):
         raise _no_address(service, "no node port")
+    for port in ports:
+        if port is not None and not port.node_port:
+            raise _no_address(service, "no node port")
 
 
 def _at_node(service: Service, ports: Ports, node: Node, address: str) -> Site:
@@ -425,7 +485,7 @@ def _addresses(node: Node, family: str, kind: str | None) -> Sequence[str]:
     """Return the addresses of a node of one family, of one kind or of both, the external ones
     first."""
     addresses: list[str] = []
-    if kind != "InternalIP":
+    if kind != "InternalIP":  # callers are outside of the cluster
         addresses += node.external
     if kind != "ExternalIP":
         addresses += node.internal
@@ -433,9 +493,8 @@ def _addresses(node: Node, family: str, kind: str | None) -> Sequence[str]:
 
 
 def _no_address(service: Service, what: str) -> InvalidSyncer:
-    return InvalidSyncer(
-        Reason.NO_ADDRESS, f"Service {service.name} is of type {service.type} and has {what}"
-    )
+    fault = f"Service {service.name} is of type {service.type} and has {what}"
+    return InvalidSyncer(Reason.NO_ADDRESS, fault)
 
 
 def _behind(
@@ -445,46 +504,62 @@ def _behind(
     InvalidSyncer(NoSuchPort)."""
     behind: dict[str, _Behind] = {}
     backed: list[Backend] = []
-    keep = spec.terminating == "KeepWhileServing"
     asked = next(iter(spec.ports.values()))
     for service, (plain, secure) in chosen:
-        # A Service that became an ExternalName may have old slices, which no controller updates.
-        slices = () if service.is_external_name else catalog.slices_of(service)
+        if service.is_external_name:
+            # It may have old slices, which no controller updates.
+            behind[service.name] = _Behind(ready=True, nodes={})
+            continue
+        slices = catalog.slices_of(service)
         port = plain or secure
+        endpoints: list[Endpoint] = []
         if port is None or _is_a_port_elsewhere(asked, service, spec):
             # It is not the Service's port, so all of its endpoints count.
-            used = slices_in_use(service, slices)
-            endpoints = [endpoint for piece in used for endpoint in piece.endpoints]
+            for piece in slices_in_use(service, slices):
+                endpoints += piece.endpoints
         else:
-            its_own = backends(service, port, slices, family=None)
-            backed += its_own
-            endpoints = [backend.endpoint for backend in its_own]
-        nodes: dict[str, bool] = {}
-        for endpoint in endpoints:
-            serves_on = keep and endpoint.terminating and endpoint.serving
-            ready = healthy(endpoint, service) or serves_on
-            nodes[endpoint.node] = ready or nodes.get(endpoint.node, False)
-        behind[service.name] = _Behind(service.is_external_name or any(nodes.values()), nodes)
+            own = backends(service, port, slices, family=None)
+            backed += own
+            endpoints += [backend.endpoint for backend in own]
+        behind[service.name] = _ready_at(service, endpoints, spec)
     return behind, backed
+
+
+def _ready_at(service: Service, endpoints: Sequence[Endpoint], spec: Syncer) -> _Behind:
+    """Return where one of a Service's endpoints is ready, or still serves."""
+    keep = spec.terminating == "KeepWhileServing"
+    nodes: dict[str, bool] = {}
+    for endpoint in endpoints:
+        node = endpoint.node
+        serves_on = keep and endpoint.terminating and endpoint.serving
+        ready = healthy(endpoint, service) or serves_on
+        nodes[node] = ready or nodes.get(node, False)
+    return _Behind(any(nodes.values()), nodes)
 
 
 def _found(
     service: Service, site: Site, behind: _Behind, app: str, builder: Builder, catalog: Catalog
 ) -> tuple[InstanceKey, Found]:
     key = builder.key(app, site)
-    node = catalog.nodes[site.node] if site.node else None
-    if node is not None and node.leaves:
-        return key, Leaving(why=_leaves(node), terminating=True)
+    node = None
+    if site.node:
+        node = catalog.nodes[site.node]
+        if node.leaves:
+            return key, Leaving(why=_leaves(node), terminating=True)
     up = behind.serves(service, node)
     if node is not None and not node.ready:
         why = f"node {node.name} is not ready"
     elif service.is_external_name:
         why = f"{site.label} is of type ExternalName"
+    elif up:
+        why = f"{site.label} has a ready endpoint"
     else:
-        why = f"{site.label} has {'a' if up else 'no'} ready endpoint"
+        why = f"{site.label} has no ready endpoint"
     drain = drain_of((service,))
     builder.warn(*drain.ignored)
-    if not up and builder.spec.not_ready == "Cancel" and not drain.by:
+    cancel = builder.spec.not_ready == "Cancel"
+    if not up and cancel and not drain.by:
         # With a cancel, the drain's mark would be lost.
         return key, Leaving(why=why, terminating=False)
-    return key, builder.wanted(key, site, up=up, why=why, drain=drain)
+    wanted = builder.wanted(key, site, up=up, why=why, drain=drain)
+    return key, wanted

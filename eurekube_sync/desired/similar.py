@@ -10,6 +10,7 @@ from eurekube_sync.model.kubernetes import Service
 
 MOST_COMPARED = 200  # Services of a namespace
 ALIKE = 0.6  # the least ratio of `difflib`; `orders` and `ordersXX` have 0.86
+_SAME_VALUE = 1.0  # under another key; two values of one key are never equal
 Labels = Mapping[str, str]
 
 
@@ -24,24 +25,39 @@ class NearLabel(NamedTuple):
 def near_labels(wanted: Labels, objects: Iterable[tuple[str, Labels]]) -> Sequence[NearLabel]:
     """Return at most two labels of objects that match except for one label of `wanted`, the most
     similar first."""
-    names: dict[tuple[float, str], list[str]] = {}
+    names: dict[tuple[float, str], list[str]] = {}  # the most similar label sorts first
     for name, labels in objects:
-        lacking = [key for key, value in wanted.items() if labels.get(key) != value]
+        lacking = _lacking(wanted, labels)
         if len(lacking) != 1:
             continue
-        key_wanted, value_wanted = lacking[0], wanted[lacking[0]]
+        wanted_key = lacking[0]
+        wanted_value = wanted[wanted_key]
         for key, value in labels.items():
-            likeness = float(value == value_wanted)  # 1.0: the same value under another key
+            likeness = 0.0
             # SequenceMatcher on all values takes seconds for thousands of pods.
-            if key == key_wanted:
-                likeness = SequenceMatcher(None, value_wanted, value).ratio()
+            if key == wanted_key:
+                likeness = SequenceMatcher(None, wanted_value, value).ratio()
+            elif value == wanted_value:
+                likeness = _SAME_VALUE
             if likeness >= ALIKE:
-                names.setdefault((-likeness, f"{key}={value}"), []).append(name)
+                label = f"{key}={value}"
+                names.setdefault((-likeness, label), []).append(name)
     near = []
-    for less, label in sorted(names)[:2]:
-        having = tuple(sorted(names[less, label]))
-        near.append(NearLabel(label, having, other_key=less == -1.0))
+    for rank in sorted(names)[:2]:
+        unlikeness, label = rank
+        having = sorted(names[rank])
+        other_key = unlikeness == -_SAME_VALUE
+        near.append(NearLabel(label, tuple(having), other_key))
     return near
+
+
+def _lacking(wanted: Labels, labels: Labels) -> Sequence[str]:
+    """Return the keys of the wanted labels that are missing, or have another value."""
+    lacking = []
+    for key, value in wanted.items():
+        if labels.get(key) != value:
+            lacking.append(key)
+    return lacking
 
 
 def near_services(wanted: Labels, services: Sequence[Service]) -> Sequence[NearLabel]:
@@ -49,7 +65,8 @@ def near_services(wanted: Labels, services: Sequence[Service]) -> Sequence[NearL
     Services, because each pass compares them."""
     if len(services) > MOST_COMPARED:
         return ()
-    return near_labels(wanted, [(service.name, service.labels) for service in services])
+    named = [(service.name, service.labels) for service in services]
+    return near_labels(wanted, named)
 
 
 def matches(wanted: Labels, labels: Labels) -> bool:
@@ -60,4 +77,7 @@ def matches(wanted: Labels, labels: Labels) -> bool:
 def written(labels: Labels, between: str = ",") -> str:
     """Write labels as the argument of `kubectl get --selector`, or with a space between them as
     those of `kubectl label`."""
-    return between.join(f"{key}={value}" for key, value in sorted(labels.items()))
+    parts: list[str] = []
+    for key, value in sorted(labels.items()):
+        parts.append(f"{key}={value}")
+    return between.join(parts)

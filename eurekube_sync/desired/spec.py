@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -22,15 +22,16 @@ from eurekube_sync.model.kubernetes import Service, SyncerObject, SyncerRef
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.text import cut
 
+T = TypeVar("T")
+
 CLEANUP_FINALIZER = "eurekube.io/cleanup"
 ABANDON_ANNOTATION = "eurekube.io/abandon"
 DRAIN_ANNOTATION = "eurekube.io/drain"
 
 # Metadata key that Spring Cloud LoadBalancer reads (ZonePreferenceServiceInstanceListSupplier)
 ZONE = "zone"
-MANAGEMENT_PORT = (
-    "management.port"  # metadata key that Spring Boot Admin reads (DefaultServiceInstanceConverter)
-)
+# Metadata key that Spring Boot Admin reads (DefaultServiceInstanceConverter)
+MANAGEMENT_PORT = "management.port"
 # Bytes of an instance's metadata without our marks, because every Eureka client downloads it
 MOST_METADATA = 4096
 TOO_MUCH_METADATA = f"metadata has at most {MOST_METADATA} bytes in all, keys and values together"
@@ -41,9 +42,8 @@ _VIP = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:[0-9]{1,5})?"
 _VIP_ADDRESS = re.compile(rf"{_VIP}(,{_VIP})*")
 _LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 _FIXED_HOST = re.compile(rf"{_LABEL}(?:[.]{_LABEL})*")
-HOST_NAME = re.compile(
-    rf"(ip|podName|nodeName)([.-]{_LABEL}(?:[.]{_LABEL})*)?"
-)  # base and suffix of `hostName`
+# Base and suffix of `hostName`
+HOST_NAME = re.compile(rf"(ip|podName|nodeName)([.-]{_LABEL}(?:[.]{_LABEL})*)?")
 _HOST_OF_A_URL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 _DIGITS = re.compile(r"[0-9]+")
 _PATH = re.compile(r"/[!-~]*")
@@ -76,9 +76,8 @@ class At(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True
     """`spec.service`: the address at which a Service is registered."""
 
     address: ServiceAddress | None = None
-    node_address: Literal["InternalIP", "ExternalIP"] | None = (
-        None  # None: the external one if the node has one
-    )
+    # None: the external one if the node has one
+    node_address: Literal["InternalIP", "ExternalIP"] | None = None
     node_selector: dict[str, str] | None = None  # labels of the nodes
     hostname: str | None = None
 
@@ -157,8 +156,9 @@ class Syncer(Spec, frozen=True, kw_only=True):
         plain port is off."""
         if self.secure_port is None:
             return {"port": self.port}
-        secure = {"securePort": self.secure_port}
-        return secure if self.port is None else {"port": self.port, **secure}
+        if self.port is None:
+            return {"securePort": self.secure_port}
+        return {"port": self.port, "securePort": self.secure_port}
 
     def app_of(self, service: Service) -> str:
         """Return the app of a Service, in upper case."""
@@ -187,17 +187,12 @@ def parse(syncer: SyncerObject) -> Syncer:
     """Read and check the syncer's spec. Raises InvalidSyncer."""
     raw = normal(syncer.spec)
     wrong = Faults()
-    try:
-        spec = msgspec.convert(raw, _SPEC.type)
-    except msgspec.ValidationError as error:
-        faults = list(shape_faults(raw, msgspec.inspect.type_info(Spec), ()))
-        for path, fault in faults or [((), str(error))]:
-            wrong.add(path, fault, reason=Reason.INVALID_SPEC)
-        raise wrong.refusal() from error
+    spec = in_shape(raw, _SPEC, wrong)
     _check_combinations(spec, wrong, given=raw)
     check_selector(spec.selector, wrong)
-    if spec.service.node_selector is not None:
-        check_labels(("service", "nodeSelector"), spec.service.node_selector, wrong)
+    node_selector = spec.service.node_selector
+    if node_selector is not None:
+        check_labels(("service", "nodeSelector"), node_selector, wrong)
     _check_names(spec, wrong)
     _check_paths(spec.paths, wrong)
     _check_metadata(spec, wrong)
@@ -205,28 +200,52 @@ def parse(syncer: SyncerObject) -> Syncer:
     limit = parse_limit(spec.limit, wrong)
     if wrong:
         raise wrong.refusal()
-    app_name = spec.app_name or spec.selector.app
-    if app_name:
-        check_app_name("spec.appName" if spec.app_name else "spec.selector.app", app_name)
     fields = msgspec.structs.asdict(spec)
-    fields |= {"app_name": app_name, "limit": limit}
-    return Syncer(**fields, ref=syncer.ref, namespace=selected_namespace(syncer))
+    fields["app_name"] = _app_name(spec)
+    fields["limit"] = limit
+    namespace = selected_namespace(syncer)
+    return Syncer(**fields, ref=syncer.ref, namespace=namespace)
+
+
+def in_shape(raw: Any, decoder: msgspec.json.Decoder[T], wrong: Faults) -> T:
+    """Return a raw spec as a value of the decoder's type. Raises InvalidSyncer if it has another
+    shape, with the faults that are already in `wrong`."""
+    try:
+        return msgspec.convert(raw, decoder.type)
+    except msgspec.ValidationError as error:
+        shape = msgspec.inspect.type_info(decoder.type)
+        faults = list(shape_faults(raw, shape, ()))
+        for path, fault in faults or [((), str(error))]:
+            wrong.add(path, fault)
+        raise wrong.refusal() from error
+
+
+def _app_name(spec: Spec) -> str | None:
+    """Return the app's name in the spec, or else in its selector, which may have none either.
+    Raises InvalidSyncer."""
+    if spec.app_name:
+        return check_app_name("spec.appName", spec.app_name)
+    if spec.selector.app:
+        return check_app_name("spec.selector.app", spec.selector.app)
+    return None
 
 
 def class_of(syncer: SyncerObject) -> str | None:
     """Return the class in a raw spec, which may be invalid otherwise."""
-    return _name(syncer.spec.get("syncerClass"))
+    return name_in(syncer.spec, "syncerClass")
 
 
 def selected_namespace(syncer: SyncerObject) -> str:
     """Return the namespace of a syncer's Services: its own, unless the spec has another."""
-    selector = syncer.spec.get("selector")
-    named = _name(selector.get("namespace")) if isinstance(selector, Mapping) else None
-    return named or syncer.namespace
+    return name_in(syncer.spec.get("selector"), "namespace") or syncer.namespace
 
 
-def _name(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
+def name_in(raw: Any, field: str) -> str | None:
+    """Return the name in a field of a raw object, which may be invalid; None if it has none."""
+    name = raw.get(field) if isinstance(raw, Mapping) else None
+    if isinstance(name, str) and name:
+        return name
+    return None
 
 
 def ignored_value(annotations: Mapping[str, str], name: str) -> str:
@@ -235,18 +254,21 @@ def ignored_value(annotations: Mapping[str, str], name: str) -> str:
     value = annotations.get(name, "false")
     if value in ("true", "false"):
         return ""
-    return f'annotation {name}: {cut(value, 40)!r} is ignored: write "true"'
+    beginning = cut(value, 40)
+    return f'annotation {name}: {beginning!r} is ignored: write "true"'
 
 
 def abandoned(syncer: SyncerObject | ImportObject) -> bool:
     """Whether a person deleted the syncer without waiting for its instances, or the import without
     waiting for its endpoints."""
-    return syncer.deleted is not None and syncer.annotations.get(ABANDON_ANNOTATION) == "true"
+    if syncer.deleted is None:
+        return False
+    return syncer.annotations.get(ABANDON_ANNOTATION) == "true"
 
 
 def host_name_warning(name: str) -> str | None:
     """Return a warning if Spring's Feign refuses the name, which may have a port, as a host."""
-    host = name.partition(":")[0]
+    host, _, _ = name.partition(":")
     if _HOST_OF_A_URL.fullmatch(host):
         return None
     return f"{host} is not a legal host name: Feign and RestTemplate clients refuse it in a URL"
@@ -254,14 +276,14 @@ def host_name_warning(name: str) -> str | None:
 
 def check_app_name(field: str, name: str) -> str:
     """Return the name if it is a valid app name. Raises InvalidSyncer."""
-    if not _APP_NAME.fullmatch(name):
-        raise InvalidSyncer(
-            Reason.INVALID_NAME,
-            f"{field}: {cut(name, 80)!r} cannot be an app name: 1 to 128 letters, digits, '.', "
-            "'_' or '-', "
-            "a letter or digit at both ends",
-        )
-    return name
+    if _APP_NAME.fullmatch(name):
+        return name
+    beginning = cut(name, 80)
+    raise InvalidSyncer(
+        Reason.INVALID_NAME,
+        f"{field}: {beginning!r} cannot be an app name: 1 to 128 letters, digits, '.', '_' or "
+        "'-', a letter or digit at both ends",
+    )
 
 
 def value_fault(value: str) -> str:
@@ -281,21 +303,32 @@ def is_metadata_key(key: str) -> bool:
 
 def size_of(metadata: Mapping[str, str]) -> int:
     """Return the bytes of all keys and values."""
-    texts = (f"{key}{value}" for key, value in metadata.items())
-    return sum(len(text.encode(errors="surrogatepass")) for text in texts)
+    size = 0
+    for key, value in metadata.items():
+        text = f"{key}{value}"
+        size += len(text.encode(errors="surrogatepass"))
+    return size
 
 
 def normal(value: Any) -> Any:
     """Read a raw spec as the API server does: null is no value, and 8080.0 is the number 8080."""
     if isinstance(value, dict):
-        return {key: normal(item) for key, item in value.items() if item is not None}
+        fields: dict[Any, Any] = {}
+        for name, item in value.items():
+            if item is not None:
+                fields[name] = normal(item)
+        return fields
     if isinstance(value, list):
         return [normal(item) for item in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
 
 
 def _check_combinations(spec: Spec, wrong: Faults, *, given: Mapping[str, Any]) -> None:
-    at, pods = spec.service, spec.mode == "pod"
+    """Add what the CRD refuses by CEL rules, which `validate` and `run` do not run."""
+    at = spec.service
+    pods = spec.mode == "pod"
     node_ports = at.hostname is None and at.address in (None, "Auto", "NodePort")
     same_port = f"securePort must differ from port (both are {spec.port})"
     by_name = not spec.host_name.startswith("ip")
@@ -336,95 +369,127 @@ def _check_combinations(spec: Spec, wrong: Faults, *, given: Mapping[str, Any]) 
 
 def _check_names(spec: Spec, wrong: Faults) -> None:
     host = spec.service.hostname
-    if host is not None and (not _FIXED_HOST.fullmatch(host) or len(host) > 253):
-        wrong.add(("service", "hostname"), f"{host[:80]!r} is not a host name", Reason.INVALID_NAME)
+    if host is not None and not _is_fixed_host(host):
+        fault = f"{host[:80]!r} is not a host name"
+        wrong.add(("service", "hostname"), fault, Reason.INVALID_NAME)
     _check_vip("vipAddress", spec.vip_address, wrong)
     _check_vip("secureVipAddress", spec.secure_vip_address, wrong)
     check_port(("port",), spec.port, wrong)
     check_port(("securePort",), spec.secure_port, wrong)
-    if not HOST_NAME.fullmatch(spec.host_name):
+    name = spec.host_name
+    if not HOST_NAME.fullmatch(name):
         fault = "is not ip, podName or nodeName, alone or before a suffix such as .example.com"
-        wrong.add(("hostName",), f"{spec.host_name[:80]!r} {fault}")
+        wrong.add(("hostName",), f"{name[:80]!r} {fault}")
+
+
+def _is_fixed_host(host: str) -> bool:
+    return len(host) <= 253 and _FIXED_HOST.fullmatch(host) is not None
 
 
 def _check_vip(field: str, vip: str | None, wrong: Faults) -> None:
-    if vip is not None and (len(vip) > 512 or not _VIP_ADDRESS.fullmatch(vip)):
+    if vip is None:
+        return
+    if len(vip) > 512 or not _VIP_ADDRESS.fullmatch(vip):
         names = "must be names of letters, digits and ._- with commas between, at most 512 long"
         wrong.add((field,), names, Reason.INVALID_NAME)
 
 
 def check_port(path: Path, port: str | int | None, wrong: Faults) -> bool:
     """Add why a port is neither a name nor a number. Say whether it is wrong."""
-    if port == "" or (isinstance(port, int) and not 1 <= port <= 65535):
-        wrong.add(path, f"{port!r} is neither a port's name nor a number in 1..65535")
-    elif isinstance(port, str) and _DIGITS.fullmatch(port):
+    if isinstance(port, str) and _DIGITS.fullmatch(port):
         # Charts write a number so. The CRD's pattern says less.
         fault = f'"{port}" is in quotes, and a number goes without quotes'
-        usable = len(port) <= 5 and 1 <= int(port) <= 65535
-        wrong.add(path, f"{fault}: {path[-1]}: {port}" if usable else f"{fault}, from 1 to 65535")
-    else:
-        return False
-    return True
+        if len(port) <= 5 and _is_port(int(port)):
+            wrong.add(path, f"{fault}: {path[-1]}: {port}")
+        else:
+            wrong.add(path, f"{fault}, from 1 to 65535")
+        return True
+    out_of_range = isinstance(port, int) and not _is_port(port)
+    if port == "" or out_of_range:
+        wrong.add(path, f"{port!r} is neither a port's name nor a number in 1..65535")
+        return True
+    return False
+
+
+def _is_port(number: int) -> bool:
+    return 1 <= number <= 65535
 
 
 def _check_paths(paths: Paths, wrong: Faults) -> None:
-    for name, path in (("home", paths.home), ("status", paths.status), ("health", paths.health)):
+    named = {"home": paths.home, "status": paths.status, "health": paths.health}
+    for name, path in named.items():
         if path is not None and not _PATH.fullmatch(path):
             fault = f"{path!r} is not a path: it begins with a slash and has no spaces"
             wrong.add(("paths", name), fault)
     port = paths.management_port
-    if port is not None and not 1 <= port <= 65535:
+    if port is not None and not _is_port(port):
         wrong.add(("paths", "managementPort"), f"{port} is not a number in 1..65535")
 
 
 def _check_metadata(spec: Spec, wrong: Faults) -> None:
     for key, value in spec.metadata.items():
-        _check_key(("metadata", key), key, wrong)
-        if fault := value_fault(value):
-            wrong.add(("metadata", key), fault, Reason.INVALID_METADATA)
+        path = ("metadata", key)
+        _check_key(path, key, wrong)
+        fault = value_fault(value)
+        if fault:
+            wrong.add(path, fault, Reason.INVALID_METADATA)
     if size_of(spec.metadata) > MOST_METADATA:
         wrong.add(("metadata",), TOO_MUCH_METADATA, Reason.INVALID_METADATA)
     if spec.zone.from_endpoint:
-        for name, value in spec.zone.map.items():
-            fault = value_fault(value) if value else "the value is empty"
-            if fault:
-                wrong.add(("zone", "map", name), fault, Reason.INVALID_METADATA)
-        if ZONE in spec.metadata:
-            fault = "metadata must not have the key zone if zone.fromEndpoint is true"
-            wrong.add(("zone",), fault, Reason.INVALID_METADATA)
+        _check_zone(spec, wrong)
     if spec.paths.management_port is not None and MANAGEMENT_PORT in spec.metadata:
         fault = "metadata must not have the key management.port if paths.managementPort is set"
         wrong.add(("paths",), fault, Reason.INVALID_METADATA)
 
 
+def _check_zone(spec: Spec, wrong: Faults) -> None:
+    for name, value in spec.zone.map.items():
+        fault = value_fault(value)
+        if not value:
+            fault = "the value is empty"
+        if fault:
+            wrong.add(("zone", "map", name), fault, Reason.INVALID_METADATA)
+    if ZONE in spec.metadata:
+        fault = "metadata must not have the key zone if zone.fromEndpoint is true"
+        wrong.add(("zone",), fault, Reason.INVALID_METADATA)
+
+
 def _check_metadata_from(spec: Spec, wrong: Faults) -> None:
-    taken = set(spec.metadata)
+    taken: set[str] = set()
     for index, entry in enumerate(spec.metadata_from):
         at = ("metadataFrom", index)
-        _check_key((*at, "key"), entry.key, wrong)
-        if _ACTED_ON.fullmatch(entry.key):
+        key = entry.key
+        at_key = (*at, "key")
+        _check_key(at_key, key, wrong)
+        if _ACTED_ON.fullmatch(key):
             fault = (
                 "callers act on keys such as zone, password, configPath, health.path and "
-                "management.*: "
-                "set them by spec.metadata, spec.zone or spec.paths"
+                "management.*: set them by spec.metadata, spec.zone or spec.paths"
             )
-            wrong.add((*at, "key"), fault, Reason.INVALID_METADATA)
-        of_pod = {"podLabel": entry.pod_label, "podAnnotation": entry.pod_annotation}
-        sources = [*of_pod.values(), entry.service_label, entry.service_annotation]
-        if sources.count(None) != len(sources) - 1:
-            fault = (
-                "exactly one of podLabel, podAnnotation, serviceLabel and serviceAnnotation is "
-                "needed"
-            )
-            wrong.add(at, fault)
-        for source, name in of_pod.items():
-            if name is not None and spec.mode != "pod":
-                wrong.add((*at, source), "podLabel and podAnnotation are only for mode pod")
-        if entry.key in taken:
-            in_both = "a key must not be in both metadata and metadataFrom"
-            fault = in_both if entry.key in spec.metadata else "another entry has the same key"
-            wrong.add((*at, "key"), fault, Reason.INVALID_METADATA)
-        taken.add(entry.key)
+            wrong.add(at_key, fault, Reason.INVALID_METADATA)
+        _check_sources(at, entry, spec, wrong)
+        if key in spec.metadata:
+            fault = "a key must not be in both metadata and metadataFrom"
+            wrong.add(at_key, fault, Reason.INVALID_METADATA)
+        elif key in taken:
+            wrong.add(at_key, "another entry has the same key", Reason.INVALID_METADATA)
+        taken.add(key)
+
+
+def _check_sources(at: Path, entry: MetadataFrom, spec: Spec, wrong: Faults) -> None:
+    of_pod = {"podLabel": entry.pod_label, "podAnnotation": entry.pod_annotation}
+    sources = [*of_pod.values(), entry.service_label, entry.service_annotation]
+    named = len(sources) - sources.count(None)
+    if named != 1:
+        fault = (
+            "exactly one of podLabel, podAnnotation, serviceLabel and serviceAnnotation is needed"
+        )
+        wrong.add(at, fault)
+    if spec.mode == "pod":
+        return
+    for source, name in of_pod.items():
+        if name is not None:
+            wrong.add((*at, source), "podLabel and podAnnotation are only for mode pod")
 
 
 def _check_key(path: Path, key: str, wrong: Faults) -> None:

@@ -26,11 +26,12 @@ def ready_behind(syncer: SyncerObject, catalogs: Catalogs) -> Iterator[tuple[str
     catalog = catalogs.of(spec.namespace)
     if isinstance(catalog, Unknown) or spec.suspend or spec.claims_nothing:
         return
-    for service in catalog.data.matching(spec.selector):
+    there = catalog.data
+    for service in there.matching(spec.selector):
         if drainable(service.name, service.annotations).drained:
             continue
         app = spec.app_of(service)
-        for piece in slices_in_use(service, catalog.data.slices_of(service)):
+        for piece in slices_in_use(service, there.slices_of(service)):
             for endpoint in piece.endpoints:
                 if healthy(endpoint, service) and not endpoint.terminating:
                     yield app, endpoint

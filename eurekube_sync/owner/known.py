@@ -28,11 +28,17 @@ def in_order(registry: Iterable[ObservedInstance]) -> list[ObservedInstance]:
 
 def refuse_clash(registry: Iterable[ObservedInstance], ownership: Ownership) -> None:
     """Raise OwnerClash if another cluster uses the owner's name."""
-    others = [instance for instance in in_order(registry) if ownership.clashes(instance)]
-    if others:
-        other = others[0].metadata[CLUSTER]
-        names = some_of([str(instance.key) for instance in others], 5)
-        raise OwnerClash(
-            f"owner {ownership.owner} is used by cluster {other} ({names}): take another name. If "
-            f"this cluster replaces it: eurekube-sync run --former-cluster {quote(other)}"
-        )
+    clusters: list[str] = []
+    keys: list[str] = []
+    for instance in in_order(registry):
+        if ownership.clashes(instance):
+            clusters.append(instance.metadata[CLUSTER])
+            keys.append(str(instance.key))
+    if not keys:
+        return
+    other = clusters[0]
+    names = some_of(keys, 5)
+    raise OwnerClash(
+        f"owner {ownership.owner} is used by cluster {other} ({names}): take another name. If this "
+        f"cluster replaces it: eurekube-sync run --former-cluster {quote(other)}"
+    )

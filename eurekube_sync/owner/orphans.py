@@ -62,10 +62,17 @@ class Orphans:
     @property
     def summary(self) -> str:
         """The summary line. It never says "none" while something is unknown."""
-        counts = Counter(orphan.fate for orphan in self.found)
-        parts = [f"{counts[fate]} {words}" for fate, words in _IN_WORDS.items() if counts[fate]]
-        number, fates = counted(len(self.found), "orphan"), ", ".join(parts)
-        more = f"; {counted(len(self.slices), 'slice')} of no import" if self.slices else ""
+        counts = Counter([orphan.fate for orphan in self.found])
+        parts: list[str] = []
+        for fate, words in _IN_WORDS.items():
+            if counts[fate]:
+                parts.append(f"{counts[fate]} {words}")
+        number = counted(len(self.found), "orphan")
+        fates = ", ".join(parts)
+        more = ""
+        if self.slices:
+            slices = counted(len(self.slices), "slice")
+            more = f"; {slices} of no import"
         if self.unknown:
             known = f"{number} ({fates})" if fates else "no orphan"
             return f"{known} in what could be read{more}"
@@ -83,21 +90,20 @@ def look_for_orphans(world: World, settings: PassSettings) -> Orphans:
         raise Stopped("stopped by a signal: it is not known what `run` would do")
     assert report.view is not None  # only `keepalive` has none
     known(report.view.identity, Server.KUBERNETES)
-    observed, away = known(report.registry, Server.EUREKA), world.registry.unreached()
+    observed = known(report.registry, Server.EUREKA)
+    away = world.registry.unreached()
     everything = (*observed.ours.values(), *observed.others.values())
     refuse_clash(everything, observed.ownership)
     for other in report.other_owners:
         if other.stops_us:
             raise OwnerClash(f"{other.question}. So `run` is refused, and removes no orphan")
     none = nothing_of(observed.ownership, everything)
-    if none and not (observed.listed or away):
+    if none and not observed.listed and not away:
         raise Refused(none)
-    found = tuple(_orphans(report, observed.ours.values()))
-    return Orphans(
-        found=found,
-        slices=tuple(_slices_of_nobody(world, report)),
-        unknown=(*_unknown(report, away), *_absent(report, found)),
-    )
+    orphans = tuple(_orphans(report, observed.ours.values()))
+    slices = tuple(_slices_of_nobody(world, report))
+    unknown = (*_unknown(report, away), *_absent(report, orphans))
+    return Orphans(found=orphans, slices=slices, unknown=unknown)
 
 
 def _slices_of_nobody(world: World, report: PassReport) -> Iterator[str]:
@@ -113,37 +119,43 @@ def _slices_of_nobody(world: World, report: PassReport) -> Iterator[str]:
             continue
         uids = {import_.uid for import_ in imports.data}
         for piece in slices.data:
-            if is_of_an_import(piece) and piece.owner_uid not in uids:
-                fix = f"kubectl delete endpointslice {piece.name} -n {namespace}"
-                yield f"EndpointSlice {namespace}/{piece.name} is of no EurekaImport: {fix}"
+            if not is_of_an_import(piece) or piece.owner_uid in uids:
+                continue
+            name = piece.name
+            fix = f"kubectl delete endpointslice {name} -n {namespace}"
+            yield f"EndpointSlice {namespace}/{name} is of no EurekaImport: {fix}"
 
 
 def _orphans(report: PassReport, ours: Iterable[ObservedInstance]) -> Iterator[Orphan]:
     assert report.desired is not None  # both servers were read
+    desired = report.desired
     held = _held(report)
     actions = {action.key: action for action in report.plan.actions}
     for instance in in_order(ours):
+        key = instance.key
         syncer = syncer_of(instance)
         assert syncer is not None  # `ours` holds none without
-        listed = report.desired.syncers.of(syncer.namespace)
-        if syncer in report.desired.claims or isinstance(listed, Unknown):
+        listed = desired.syncers.of(syncer.namespace)
+        if syncer in desired.claims or isinstance(listed, Unknown):
             continue
-        if instance.key in held:
-            fate, what = Fate.HOLD, held[instance.key]
+        if key in held:
+            fate, what = Fate.HOLD, held[key]
         else:
-            fate, what = _fate(actions[instance.key])
-        yield Orphan(instance=instance, fate=fate, why=f"there is no syncer {syncer}; {what}")
+            fate, what = _fate(actions[key])
+        why = f"there is no syncer {syncer}; {what}"
+        yield Orphan(instance=instance, fate=fate, why=why)
 
 
 def _held(report: PassReport) -> dict[InstanceKey, str]:
     """Return why each held removal waits, and what releases it."""
+    if report.held is None:
+        return {}
     held: dict[InstanceKey, str] = {}
-    if report.held is not None:
-        command = approve_command(report.held.plan_id, report.settings.options)
-        release = f"To release the held removals of all syncers: {command}"
-        for hold in report.held.holds:
-            for removal in hold.removals:
-                held[removal.key] = f"held by the brake: {hold.text}. {release}"
+    command = approve_command(report.held.plan_id, report.settings.options)
+    for hold in report.held.holds:
+        why = f"held by the brake: {hold.text}"
+        for removal in hold.removals:
+            held[removal.key] = f"{why}. To release the held removals of all syncers: {command}"
     return held
 
 
@@ -160,8 +172,11 @@ def _fate(action: Action) -> tuple[Fate, str]:
 def _absent(report: PassReport, found: Sequence[Orphan]) -> Iterator[str]:
     """Yield the namespaces that do not exist, a sentence each: without any orphan, the name may be
     wrong."""
-    syncers = [syncer_of(orphan.instance) for orphan in found]
-    namespaces = {syncer.namespace for syncer in syncers if syncer is not None}
+    namespaces: set[str] = set()
+    for orphan in found:
+        syncer = syncer_of(orphan.instance)
+        assert syncer is not None  # as in `_orphans`
+        namespaces.add(syncer.namespace)
     for name in report.absent:
         if name not in namespaces:
             yield f"namespace {name} does not exist"
@@ -171,15 +186,14 @@ def _unknown(report: PassReport, away: Sequence[str]) -> Iterator[str]:
     """Yield what could not be read, a sentence each."""
     assert report.desired is not None  # both servers were read
     if away:
-        yield (
-            f"{', '.join(away)} could not be reached: orphans that are only there are not in "
-            "this list"
-        )
+        servers = ", ".join(away)
+        yield (f"{servers} could not be reached: orphans that are only there are not in this list")
     syncers = report.desired.syncers
     for name, source in sorted(syncers.by_namespace.items()):
         if isinstance(source, Unknown):
             yield f"EurekaSyncers of {name}: {source.message}"
-    if isinstance(syncers.elsewhere, Unknown) and syncers.elsewhere.cause is not Cause.NOT_READ:
-        yield f"EurekaSyncers: {syncers.elsewhere.message}"
+    others = syncers.elsewhere
+    if isinstance(others, Unknown) and others.cause is not Cause.NOT_READ:
+        yield f"EurekaSyncers: {others.message}"
     if report.cut_short:
         yield "no time was left to read every instance again: what `run` does is partly unknown"

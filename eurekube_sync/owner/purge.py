@@ -73,9 +73,8 @@ class PurgeWorld:
         """Read each key uncached, and return the instances that are there; raise if one cannot be
         read. Not in a batch, because that would renew what is judged by its last renewal."""
         ledger = RenewalLedger(period=0, slack=0)
-        applier = Applier(
-            self.registry, self.clock, self.workers, ledger, None, Deadline(self.clock, inf)
-        )
+        deadline = Deadline(self.clock, inf)
+        applier = Applier(self.registry, self.clock, self.workers, ledger, None, deadline)
         instances: list[ObservedInstance] = []
         for key, reading in applier.read(keys).items():
             if isinstance(reading, Unread):
@@ -102,16 +101,19 @@ class Purge:
     @property
     def whose(self) -> str:
         """The owner, the cluster and the namespaces, for a sentence."""
-        namespaces = [f"namespace {name}" for name in sorted(self.scope.namespaces or ())]
-        owner = f"owner {self.ownership.owner} and cluster {self.ownership.cluster}"
-        return ", ".join([owner, *namespaces])
+        ownership = self.ownership
+        parts = [f"owner {ownership.owner} and cluster {ownership.cluster}"]
+        for name in sorted(self.scope.namespaces or ()):
+            parts.append(f"namespace {name}")
+        return ", ".join(parts)
 
     @property
     def cautions(self) -> tuple[str, ...]:
         """Warnings of a `run` that still runs."""
         again = "a `run` that still runs would register them again; stop it first"
-        if self.renewed_ago is not None and self.renewed_ago < LATELY:
-            return (f"they were renewed {self.renewed_ago:.0f} s ago: {again}",)
+        ago = self.renewed_ago
+        if ago is not None and ago < LATELY:
+            return (f"they were renewed {ago:.0f} s ago: {again}",)
         if self.untimed:
             return (f"Eureka does not say when they were renewed: {again}",)
         return ()
@@ -133,7 +135,8 @@ class Purged:
         return self.result in (Result.FAILED, Result.CONFLICT, Result.NOT_TRIED)
 
     def ended(self, result: Result, detail: str = "", error: EurekubeError | None = None) -> Purged:
-        return replace(self, result=result, detail=detail, cause=error.cause if error else None)
+        cause = error.cause if error else None
+        return replace(self, result=result, detail=detail, cause=cause)
 
 
 _WORDS = {
@@ -165,8 +168,11 @@ class PurgeReport:
             return f"nothing to purge: {self.nothing}"
         if self.dry_run:
             return f"dry run: {len(self.purged)} to cancel, of {self.of.whose}"
-        counts = Counter(purged.result for purged in self.purged)
-        parts = [f"{counts[result]} {word}" for result, word in _WORDS.items() if counts[result]]
+        counts = Counter([purged.result for purged in self.purged])
+        parts: list[str] = []
+        for result, word in _WORDS.items():
+            if counts[result]:
+                parts.append(f"{counts[result]} {word}")
         return ", ".join(parts)
 
     @property
@@ -178,7 +184,9 @@ class PurgeReport:
                 failed.setdefault(purged.detail, []).append(purged)
         sentences: list[str] = []
         for why, alike in failed.items():
-            sentences.append(f"{alike[0].instance.key}{and_more(len(alike))}: {why}")
+            first = alike[0].instance.key
+            more = and_more(len(alike))
+            sentences.append(f"{first}{more}: {why}")
         sentences += self.after
         if self.unreached:
             away = ", ".join(self.unreached)
@@ -189,12 +197,15 @@ class PurgeReport:
     @property
     def code(self) -> ExitCode:
         """The exit code. If several things are wrong, the first to see to decides."""
-        failures = [purged for purged in self.purged if purged.failed]
-        if any(purged.result is Result.NOT_TRIED for purged in failures):
-            return ExitCode.INCOMPLETE
-        if failures:
-            causes = [purged.cause for purged in failures]
-            return of_failures(causes, succeeded=len(self.purged) - len(failures))
+        causes: list[Cause | None] = []
+        for purged in self.purged:
+            if purged.result is Result.NOT_TRIED:
+                return ExitCode.INCOMPLETE
+            if purged.failed:
+                causes.append(purged.cause)
+        if causes:
+            succeeded = len(self.purged) - len(causes)
+            return of_failures(causes, succeeded=succeeded)
         if self.errors:
             return of_error(self.errors[0])
         if self.unreached and not self.dry_run:
@@ -212,7 +223,8 @@ def look_before_purge(world: PurgeWorld, *, owner: str, cluster: str | None, sco
     for reading in _one_of_each_syncer(world, instances, ownership):
         # Both times are of Eureka's clock, because ours may be wrong by minutes.
         if reading.read_at and reading.last_renewal:
-            silences.append(max(0.0, reading.read_at / 1000 - reading.renewed))
+            ago = reading.read_at / 1000 - reading.renewed
+            silences.append(max(0.0, ago))
         else:
             untimed = True
     return Purge(
@@ -235,18 +247,23 @@ def _one_of_each_syncer(
     """
     by_syncer: dict[SyncerRef | None, list[ObservedInstance]] = {}
     for instance in instances:
-        by_syncer.setdefault(syncer_of(instance), []).append(instance)
+        alike = by_syncer.setdefault(syncer_of(instance), [])
+        alike.append(instance)
     latest: dict[InstanceKey, SyncerRef | None] = {}
     for syncer, alike in by_syncer.items():
         newest = max(alike, key=lambda instance: (instance.renewed, instance.key))
         latest[newest.key] = syncer
-    readings = [reading for reading in world.read(latest) if ownership.holds(reading)]
-    for reading in readings:
-        del by_syncer[latest[reading.key]]
+    readings: list[ObservedInstance] = []
+    for reading in world.read(latest):
+        if ownership.holds(reading):
+            readings.append(reading)
+            syncer = latest[reading.key]
+            del by_syncer[syncer]
     others: list[InstanceKey] = []
     for alike in by_syncer.values():
         others += [instance.key for instance in alike if instance.key not in latest]
-    return readings + [reading for reading in world.read(others) if ownership.holds(reading)]
+    readings += [reading for reading in world.read(others) if ownership.holds(reading)]
+    return readings
 
 
 def _owned(
@@ -257,7 +274,9 @@ def _owned(
     owned: list[ObservedInstance] = []
     for instance in in_order(registry):
         syncer = syncer_of(instance)
-        in_scope = scope.namespaces is None or (syncer is not None and scope.covers(syncer))
+        in_scope = scope.namespaces is None
+        if syncer is not None and not in_scope:
+            in_scope = scope.covers(syncer)
         if in_scope and ownership.holds(instance):
             owned.append(instance)
     return owned
@@ -272,10 +291,13 @@ def purge(world: PurgeWorld, found: Purge, *, dry_run: bool) -> PurgeReport:
         purged = _cancel(world, purged, found.ownership)
     after = [*found.cautions, *_came_meanwhile(found)]
     errors: tuple[ClusterError, ...] = ()
-    if world.cluster is not None and not any(planned.failed for planned in purged):
-        finalizers, errors = _finish_deletions(world, world.cluster, found, dry_run=dry_run)
-        after += finalizers
-    where = "this cluster" if world.cluster is not None else f"cluster {found.ownership.cluster}"
+    where = f"cluster {found.ownership.cluster}"
+    if world.cluster is not None:
+        where = "this cluster"
+        # While an instance is left, the finalizers stay.
+        if not any(planned.failed for planned in purged):
+            finalizers, errors = _finish_deletions(world, world.cluster, found, dry_run=dry_run)
+            after += finalizers
     nothing = nothing_of(found.ownership, found.listed, where=where)
     if not nothing:
         nothing = f"no instance belongs to {found.whose}"
@@ -287,8 +309,10 @@ def purge(world: PurgeWorld, found: Purge, *, dry_run: bool) -> PurgeReport:
 def _came_meanwhile(found: Purge) -> list[str]:
     """Say how many instances appeared while a person was asked. They were not shown, so they
     stay."""
-    owned = {instance.key for instance in _owned(found.listed, found.ownership, found.scope)}
-    came = len(owned - {instance.key for instance in found.instances})
+    shown = {instance.key for instance in found.instances}
+    owned = _owned(found.listed, found.ownership, found.scope)
+    there = {instance.key for instance in owned}
+    came = len(there - shown)
     if not came:
         return []
     were = one_or_more(came, "was", "were")
@@ -303,13 +327,14 @@ def _cancel(world: PurgeWorld, purged: Sequence[Purged], ownership: Ownership) -
     def cancel(planned: Purged) -> Purged:
         if world.clock.stopping():
             return planned.ended(Result.NOT_TRIED, _STOPPED)
+        key = planned.instance.key
         try:
-            current = world.registry.read_instance(planned.instance.key)
+            current = world.registry.read_instance(key)
             if current is not None and not ownership.holds(current):
-                return planned.ended(
-                    Result.CONFLICT, "it belongs to another owner now, and stays as it is"
-                )
-            world.registry.cancel(planned.instance.key, ours=ownership.holds)
+                why = "it belongs to another owner now, and stays as it is"
+                return planned.ended(Result.CONFLICT, why)
+            # Also if it is gone here: another Eureka server may still have it.
+            world.registry.cancel(key, ours=ownership.holds)
         except RegistryError as error:
             return planned.ended(Result.FAILED, str(error), error)
         return planned.ended(Result.DONE if current else Result.GONE)
@@ -317,7 +342,8 @@ def _cancel(world: PurgeWorld, purged: Sequence[Purged], ownership: Ownership) -
     done: list[Purged] = []
     for first in range(0, len(purged), _AT_ONCE):
         world.tell(f"cancelling instances ({first} of {len(purged)})")
-        done += world.workers.each(cancel, purged[first : first + _AT_ONCE])
+        batch = purged[first : first + _AT_ONCE]
+        done += world.workers.each(cancel, batch)
     return done
 
 
@@ -331,25 +357,22 @@ def _finish_deletions(
     ready, sentences = _deletions(cluster, found, world.clock.now())
     if dry_run:
         if ready:
-            sentences.append(
-                f"it would remove our finalizer from {counted(len(ready), 'syncer')} being deleted"
-            )
+            syncers = counted(len(ready), "syncer")
+            sentences.append(f"it would remove our finalizer from {syncers} being deleted")
         return sentences, ()
 
     def remove(syncer: SyncerObject) -> ClusterError | None:
         return failure(partial(cluster.remove_finalizer, syncer))
 
-    errors = tuple(error for error in world.workers.each(remove, ready) if error)
+    errors = [error for error in world.workers.each(remove, ready) if error]
     if errors:
-        sentences.append(
-            f"our finalizer is left on {counted(len(errors), 'syncer')} being deleted: {errors[0]}"
-        )
+        syncers = counted(len(errors), "syncer")
+        sentences.append(f"our finalizer is left on {syncers} being deleted: {errors[0]}")
     removed = len(ready) - len(errors)
     if removed:
-        sentences.append(
-            f"our finalizer was removed from {counted(removed, 'syncer')} being deleted"
-        )
-    return sentences, errors
+        syncers = counted(removed, "syncer")
+        sentences.append(f"our finalizer was removed from {syncers} being deleted")
+    return sentences, tuple(errors)
 
 
 def _deletions(cluster: Cluster, found: Purge, now: float) -> tuple[list[SyncerObject], list[str]]:
@@ -369,17 +392,14 @@ def _deletions(cluster: Cluster, found: Purge, now: float) -> tuple[list[SyncerO
     sentences: list[str] = []
     # Without an instance of ours, the finalizers of living syncers may be another owner's.
     if living and _has_instances(found):
+        number = counted(living, "syncer")
         have = one_or_more(living, "has", "have")
         them = one_or_more(living, "the syncer", "the syncers")
-        sentences.append(
-            f"{counted(living, 'syncer')} still {have} our finalizer: delete {them}, and purge "
-            "again"
-        )
+        sentences.append(f"{number} still {have} our finalizer: delete {them}, and purge again")
     if deleting and _list_may_hide(found, deleting, now):
+        number = counted(len(deleting), "syncer")
         why = "Eureka's list may still hide an instance; purge again in a minute"
-        sentences.append(
-            f"our finalizer is left on {counted(len(deleting), 'syncer')} being deleted: {why}"
-        )
+        sentences.append(f"our finalizer is left on {number} being deleted: {why}")
         return [], sentences
     return deleting, sentences
 
@@ -393,9 +413,10 @@ def _with_our_finalizer(
     for source in (listed.elsewhere, *listed.by_namespace.values()):
         if isinstance(source, Unknown) and source.cause is not Cause.NOT_READ:
             return [], source
-    carrying = []
+    carrying: list[SyncerObject] = []
     for syncer in every(listed):
-        if found.scope.covers(syncer.ref) and CLEANUP_FINALIZER in syncer.finalizers:
+        in_scope = found.scope.covers(syncer.ref)
+        if in_scope and CLEANUP_FINALIZER in syncer.finalizers:
             carrying.append(syncer)
     return carrying, None
 
@@ -410,27 +431,32 @@ def _still_named(found: Purge) -> set[SyncerRef | None]:
     cancelled = {instance.key for instance in found.instances}
     named: set[SyncerRef | None] = set()
     for instance in found.listed:
-        of_this_cluster = instance.metadata.get(CLUSTER) in (None, found.ownership.cluster)
-        marked = OWNER in instance.metadata
-        if of_this_cluster and marked and instance.key not in cancelled:
+        metadata = instance.metadata
+        if OWNER not in metadata or instance.key in cancelled:
+            continue
+        cluster = metadata.get(CLUSTER, found.ownership.cluster)
+        if cluster == found.ownership.cluster:
             named.add(syncer_of(instance))
     return named
 
 
 def _list_may_hide(found: Purge, deleting: Sequence[SyncerObject], now: float) -> bool:
     """Say whether Eureka's list may be too old to show an instance of these syncers."""
-    if found.untimed or (found.renewed_ago is not None and found.renewed_ago < CACHE_SECONDS):
+    if found.untimed:
+        return True
+    ago = found.renewed_ago
+    if ago is not None and ago < CACHE_SECONDS:
         return True
     if _has_instances(found) or not _other_owners_here(found):
         return False
     # It is unknown when other owners' instances were cancelled.
-    latest = max(syncer.deleted or 0.0 for syncer in deleting)
+    latest = max([syncer.deleted or 0.0 for syncer in deleting])
     return now - latest < CACHE_SECONDS
 
 
 def _other_owners_here(found: Purge) -> bool:
     for instance in found.listed:
-        metadata = instance.metadata
-        if OWNER in metadata and metadata.get(CLUSTER) == found.ownership.cluster:
+        cluster = instance.metadata.get(CLUSTER)
+        if OWNER in instance.metadata and cluster == found.ownership.cluster:
             return True
     return False

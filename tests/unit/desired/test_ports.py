@@ -27,6 +27,7 @@ from eurekube_sync.model.kubernetes import (
     Service,
     ServicePort,
 )
+from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Unknown
 from tests.unit.worlds.build import (
     NAMING,
@@ -726,6 +727,26 @@ OTHER_IP = replace(METRICS, cluster_ips=("10.96.0.2",))
 def test_in_mode_service_a_port_called_http_comes_first() -> None:
     """The Service for metrics is no second address of the app."""
     assert places(at_services((HTTP, OTHER_IP), (HTTP_SLICE, of_metrics(1, 2)))) == {"10.96.0.1:80"}
+
+
+def test_in_mode_service_a_port_in_the_spec_is_asked_of_each_service() -> None:
+    """Both have port 80, and lead the same pods' calls to different ones. Without the field, http
+    would come first."""
+    metrics = ServicePort(name="metrics", port=80, target=9090)
+    beside = replace(OTHER_IP, ports=(metrics,))
+    slices = (HTTP_SLICE, of_metrics(1, 2))
+    refused = at_services((HTTP, beside), slices, port=80)
+    assert isinstance(refused, NotServed)
+    assert refused.reason is Reason.AMBIGUOUS_SERVICE
+    assert places(at_services((HTTP, beside), slices)) == {"10.96.0.1:80"}
+
+
+def test_an_external_name_has_no_cluster_ip() -> None:
+    """Not even one that the Service had before its type was changed."""
+    changed = replace(service(type="ExternalName"), external_name="rating.example.com")
+    found = at_services((changed,), (), service={"address": "ClusterIP"})
+    assert isinstance(found, NotServed)
+    assert "has no address of kind ClusterIP" in found.message
 
 
 def test_in_mode_service_the_registered_port_stays() -> None:
