@@ -56,10 +56,7 @@ def purge_command(
     clock = SystemClock()
     ours = replace(installation, sweep_interval=1.0)  # each list is of all peers
     connecting: AbstractContextManager[World | EurekaWorld]
-    if cluster:
-        connecting = connect_registry(ours, clock)
-    else:
-        connecting = connect(ours, clock)
+    connecting = connect_registry(ours, clock) if cluster else connect(ours, clock)
     with stopped_by_signals(clock), progress_line() as tell, connecting as servers:
         world = PurgeWorld(
             registry=servers.registry,
