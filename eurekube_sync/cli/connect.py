@@ -465,6 +465,7 @@ def _registry(
     registry: Registry = peers[0].client
     if len(peers) > 1:
         several = EurekaPeers(peers, clock=clock, limit=limit, sweep_seconds=sweep)
+        # Strays are renewed after each list, and for the last time at the end.
         opened.callback(several.renew_strays)
         registry = several
     if ours.eureka_batch == "off":

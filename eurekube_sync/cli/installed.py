@@ -147,6 +147,7 @@ class InstalledCommand(Command):
     """A command whose options default to the settings of the installation in the cluster."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # click shares `meta` between contexts. The first look has to see the choice itself.
         ctx.meta.pop(_FOUND, None)
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)

@@ -187,18 +187,18 @@ def scope_text(scope: Scope) -> str:
 
 def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values, Values]:
     """Return the gauges that the pass sets, and what it adds to the counters."""
+    unread = _Counts()
+    unread[Server.KUBERNETES.value,] = len(unread_of(report))
+    unread[Server.EUREKA.value,] = int(isinstance(report.registry, Unknown))
     gauges: dict[Metric, Mapping[tuple[str, ...], float]] = {
         LAST_PASS: {(): now},
         EXIT_CODE: {(): float(code)},
-        UNKNOWN: {
-            (Server.KUBERNETES.value,): float(len(unread_of(report))),
-            (Server.EUREKA.value,): float(isinstance(report.registry, Unknown)),
-        },
+        UNKNOWN: unread,
     }
-    if not report.settings.dry_run:
+    if not report.settings.dry_run:  # which renews nothing
         failures = report.outcomes.failures
-        at_risk = sum(isinstance(outcome.action, Renew) for outcome in failures)
-        gauges[AT_RISK] = {(): float(at_risk)}
+        at_risk = [outcome for outcome in failures if isinstance(outcome.action, Renew)]
+        gauges[AT_RISK] = {(): len(at_risk)}
         if code in GOOD:
             gauges[LAST_GOOD] = {(scope_text(report.settings.scope),): now}
     if isinstance(report.registry, Complete) and report.desired is not None:
@@ -212,6 +212,7 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values,
         gauges[HELD] = _held(report.held, HOLD_REASONS)
         gauges[HELD_PODS] = _held_pods(report)
         gauges[LOST] = {(): float(len(lost))}
+    # Without Eureka's list it is unknown which endpoints the imports should have.
     if report.imports is not None and report.imports.registry is None:
         statuses = report.imports.all_statuses.values()
         gauges[IMPORTS] = _conditions(statuses)
@@ -469,6 +470,7 @@ class Monitor:
             self.passes = (passed, *self.passes[: KEPT_PASSES - 1])
             if self._keeps_reports:
                 self.latest = Seen(passed=passed, report=report)
+                # Without a status, only a good pass knows that there are no syncers.
                 if report.all_statuses or code in GOOD:
                     self.known = self.latest
         self.ready = True

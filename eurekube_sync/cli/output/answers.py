@@ -236,6 +236,7 @@ def _tables(found: Overview, *, everything: bool) -> Iterator[RenderableType]:
     all_rows: list[Row | ImportRow] = [*found.rows, *found.imports]
     for shown in all_rows:
         if shown.explanation.broken is not None:
+            # The worst is first: it has the reason to begin with.
             yield Text(f"eurekube-sync help {shown.reason} says what to do", style="dim")
             break
     hidden = len(all_rows) - len(syncers) - len(imports)

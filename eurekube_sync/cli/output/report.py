@@ -170,6 +170,7 @@ def _troubles(report: PassReport) -> str:
     outcomes = report.outcomes
     lost = len({lost.app for lost in report.lost.values()})
     lost_apps = one_or_more(lost, "app without an UP instance", "apps without an UP instance")
+    # What the pass had no time for is counted by itself.
     failed = len(outcomes.failures) - outcomes.count(Result.NOT_TRIED)
     if report.imports is not None:
         failed += len(report.imports.failures)
@@ -179,7 +180,7 @@ def _troubles(report: PassReport) -> str:
         if blocked.conflict:
             conflicts += 1
         elif blocked.obstacle is Obstacle.UNREAD and not blocked.late:
-            unread_again += 1
+            unread_again += 1  # a late one is not tried
     not_served = 0
     if report.desired is not None:
         for claim in report.desired.claims.values():

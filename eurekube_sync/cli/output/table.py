@@ -299,7 +299,7 @@ def _rows_of_changes(report: PassReport) -> Iterator[Row]:
     outcomes = report.outcomes.by_key
     for action in report.plan.changes:
         if isinstance(action, Cancel) and action.was is None:
-            continue
+            continue  # it makes sure that an instance is gone, which a read did not find
         row = _row(action)
         outcome = outcomes.get(action.key)
         if outcome is not None and outcome.result in _TROUBLES:
