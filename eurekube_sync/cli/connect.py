@@ -100,14 +100,16 @@ class Installation(EurekaAccess):
         as a dry run."""
         if self.recorded is not None:
             return replace(self.recorded.record.settings, dry_run=True)
+        networks = self.import_networks or ()
         # Printed commands repeat --owner only if it is not in a variable, which the next shell has,
         # too.
-        named = ("--owner", self.owner) if on_command_line("owner") else ()
+        named: list[str] = []
         if self.installed is not None and self.installed.ref:
-            named = ("--installation", self.installed.ref, *named)
-        networks = self.import_networks or ()
+            named += ["--installation", self.installed.ref]
+        if on_command_line("owner"):
+            named += ["--owner", self.owner]
         if on_command_line("import_networks"):
-            named = (*named, "--import-networks", ",".join(networks))
+            named += ["--import-networks", ",".join(networks)]
         return PassSettings(
             owner=self.owner,
             former=self.former,
@@ -115,7 +117,7 @@ class Installation(EurekaAccess):
             brake=self.brake,
             pod_drains=self.pod_drains,
             import_networks=networks,
-            named=named,
+            named=tuple(named),
             **more,
         )
 
@@ -159,7 +161,8 @@ def connect(ours: Installation, clock: Clock) -> Iterator[World]:
 
         to_cluster = PlannedConnection(to_cluster, ours.planned, clock)
     with connect_registry(ours, clock) as seen:
-        registry, servers = seen.registry, seen.servers
+        registry = seen.registry
+        servers = seen.servers
         if ours.recording is not None:
             to_cluster = ours.recording.connection(to_cluster)
             registry = ours.recording.registry(registry)
@@ -213,11 +216,14 @@ def connect_to_look(ours: Installation, clock: Clock) -> Iterator[LookWorld]:
                     locks[name] = store(name)
             return list(locks.items())
 
+        deployed = Deployed()
+        if ours.installed is not None:
+            deployed = ours.installed.deployed
         yield LookWorld(
             world=world,
             details=details,
             locks=locks,
-            deployed=ours.installed.deployed if ours.installed is not None else Deployed(),
+            deployed=deployed,
             offline=offline is not None,
         )
 
@@ -226,16 +232,15 @@ def with_saved_input(ours: Installation, saved: SavedInput) -> Installation:
     """Return the installation with a recorded pass instead of both servers, or with files instead
     of the cluster, limited to the namespaces in the files. Raises click.UsageError and
     ConfigurationError."""
-    folder = next((path for path in saved.paths if os.path.isdir(path)), None)
-    if saved.at is not None and folder is None:
+    folders = [path for path in saved.paths if os.path.isdir(path)]
+    if saved.at is not None and not folders:
         raise click.UsageError("--at requires --from DIR, a folder of run --record")
     if not saved.paths:
         return ours
     if on_command_line("kubeconfig") or on_command_line("context"):
         raise click.UsageError("--from cannot be used with --kubeconfig or --context")
-    if folder is not None:
-        from eurekube_sync.cli.records import record_at, recorded_pass
-
+    if folders:
+        folder = folders[0]
         if len(saved.paths) > 1:
             raise click.UsageError(
                 f"--from {folder} is a folder of records: give nothing else with it"
@@ -245,7 +250,10 @@ def with_saved_input(ours: Installation, saved: SavedInput) -> Installation:
             raise click.UsageError(
                 f"--from {folder} has the options of the recorded pass: leave out {option}"
             )
-        return replace(ours, recorded=recorded_pass(record_at(Path(folder), saved.at)))
+        from eurekube_sync.cli.records import record_at, recorded_pass
+
+        record = record_at(Path(folder), saved.at)
+        return replace(ours, recorded=recorded_pass(record))
     from eurekube_sync.adapters.kubernetes.saved import SavedConnection, lists_of, namespaces_of
     from eurekube_sync.manifests.dumps import read_dumps
 
@@ -254,7 +262,8 @@ def with_saved_input(ours: Installation, saved: SavedInput) -> Installation:
     if scope.namespaces is None:
         scope = replace(scope, namespaces=namespaces_of(objects))
     how = ": add what kubectl get {plural} -A -o json writes"
-    return replace(ours, scope=scope, to_cluster=SavedConnection(lists_of(objects), missing=how))
+    connection = SavedConnection(lists_of(objects), missing=how)
+    return replace(ours, scope=scope, to_cluster=connection)
 
 
 def with_planned(ours: Installation, paths: Sequence[str]) -> Installation | None:
@@ -279,7 +288,7 @@ def with_planned(ours: Installation, paths: Sequence[str]) -> Installation | Non
             f"--filename {named} has no EurekaSyncer and no EurekaImport; it has {others} of other "
             "kinds"
         )
-    _log.info("plan as if these were applied: %s", ", ".join(map(str, planned)))
+    _log.info("plan as if these were applied: %s", ", ".join(str(thing) for thing in planned))
     if report.others:
         _log.info("%s of other kinds skipped", counted(report.others, "object"))
     for thing in planned:
@@ -307,7 +316,9 @@ def _not_planned(ours: Installation, thing: PlannedObject) -> str:
         taken = ours.scope.takes_import(ImportObject(**fields))
     else:
         taken = ours.scope.takes(SyncerObject(**fields))
-    return "" if taken else "another namespace, label or class is out of scope"
+    if taken:
+        return ""
+    return "another namespace, label or class is out of scope"
 
 
 def _default_namespace(ours: Installation) -> str:
@@ -328,13 +339,17 @@ def _of_the_installation() -> str | None:
 def connect_lock(ours: Installation, clock: Clock) -> Lock | None:
     """Make the lock, on its own connection; None if these passes need none. Raises
     ConfigurationError."""
-    namespace = installed_in(ours) if ours.lock == "auto" else None
+    namespace = None
+    if ours.lock == "auto":
+        namespace = installed_in(ours)
     name = scope_choices.lock_name(ours.lock, ours.owner, ours.scope, namespace)
     if name is None:
         return None
     count = partial(ours.count, Server.KUBERNETES, "")
     store = LeaseObject(_to_cluster(ours), name, clock=clock, random=random.Random(), count=count)
-    return Lock(store, clock, name, identity=f"{socket.gethostname()}_{secrets.token_hex(4)}")
+    # Two processes on one host are two holders.
+    suffix = secrets.token_hex(4)
+    return Lock(store, clock, name, identity=f"{socket.gethostname()}_{suffix}")
 
 
 def lock_namespace(ours: Installation) -> str:
@@ -395,7 +410,10 @@ def _registry(
     if not ours.eureka_url:
         from eurekube_sync.adapters.eureka.peers import UnnamedEureka
 
-        return UnnamedEureka(ours.installed.without_eureka if ours.installed else ""), {}
+        why = ""
+        if ours.installed is not None:
+            why = ours.installed.without_eureka
+        return UnnamedEureka(why), {}
     from eurekube_sync.adapters.eureka.address import ConnectionOptions, parse_addresses
     from eurekube_sync.adapters.eureka.batches import BatchingRegistry
     from eurekube_sync.adapters.eureka.client import EurekaClient
@@ -405,12 +423,15 @@ def _registry(
     from eurekube_sync.adapters.eureka.wire import Decoded
 
     addresses = parse_addresses(ours.eureka_url)
+    retries = 2
+    if len(addresses) > 1:
+        retries = 1  # the next peer is another try
     options = ConnectionOptions(
         address=addresses[0],
         connect_timeout=min(5.0, ours.call_timeout),
         read_timeout=ours.call_timeout,
         concurrency=ours.concurrency,
-        retries=2 if len(addresses) == 1 else 1,  # the next peer is another try
+        retries=retries,
     )
     first = server_options.with_access(options, ours, addresses, clock)
     for warning in ours.warnings:
@@ -444,6 +465,7 @@ def _registry(
     registry: Registry = peers[0].client
     if len(peers) > 1:
         several = EurekaPeers(peers, clock=clock, limit=limit, sweep_seconds=sweep)
+        # Strays are renewed after each list, and for the last time at the end.
         opened.callback(several.renew_strays)
         registry = several
     if ours.eureka_batch == "off":

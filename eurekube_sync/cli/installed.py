@@ -95,17 +95,15 @@ class Installed:
         """What a person pastes to reach it; empty if no settings are used."""
         if not self.name:
             return Deployed()
-        resource = f"{self.kind.lower()} {self.name} -n {self.namespace}"
+        kind = self.kind.lower()
+        resource = f"{kind} {self.name} -n {self.namespace}"
+        logs = f"kubectl logs -n {self.namespace} -l {LABEL} --prefix"
         start = ""
-        if not self.works:
+        if not self.works and self.kind == "CronJob":
+            start = f'kubectl patch {resource} --patch \'{{"spec":{{"suspend":false}}}}\''
+        elif not self.works:
             start = f"kubectl scale {resource} --replicas=1"
-            if self.kind == "CronJob":
-                start = f'kubectl patch {resource} --patch \'{{"spec":{{"suspend":false}}}}\''
-        return Deployed(
-            resource=resource,
-            logs=f"kubectl logs -n {self.namespace} -l {LABEL} --prefix",
-            start=start,
-        )
+        return Deployed(resource=resource, logs=logs, start=start)
 
     def data(self) -> dict[str, Any] | None:
         """Return what a report says of it as data."""
@@ -149,15 +147,18 @@ class InstalledCommand(Command):
     """A command whose options default to the settings of the installation in the cluster."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # click shares `meta` between contexts. The first look has to see the choice itself.
         ctx.meta.pop(_FOUND, None)
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         given = _Given.of(self, ctx, list(args))
-        installed = _looked_up(given) if given.asks_for_settings() else None
-        ctx.meta[_FOUND] = installed
-        if installed is None:
+        if not given.asks_for_settings():
+            ctx.meta[_FOUND] = None
             return super().parse_args(ctx, args)
-        ctx.default_map = {**(ctx.default_map or {}), **installed.settings}
+        installed = _looked_up(given)
+        ctx.meta[_FOUND] = installed
+        defaults = ctx.default_map or {}
+        ctx.default_map = {**defaults, **installed.settings}
         ctx.meta[WHY_MISSING] = installed.why_none
         left = super().parse_args(ctx, args)
         _tell(installed)
@@ -204,20 +205,26 @@ class _Given:
 
     def value(self, name: str) -> Any:
         """Return a value that was given by hand; else None."""
-        return self.context.params.get(name) if self.is_by_hand(name) else None
+        if not self.is_by_hand(name):
+            return None
+        return self.context.params.get(name)
 
     def asks_for_settings(self) -> bool:
         """Say whether to look for an installation. A real pass uses its settings only if it is
         named; the installation's own pods have them as variables."""
         params = self.context.params
-        if self.choice == "off" or params.get("paths") or params.get("at"):
+        is_saved = params.get("paths") or params.get("at")
+        if self.choice == "off" or is_saved:
             return False
         if self.choice != "auto":
             return True
-        if params.get("pre") or not params.get("dry_run", True):
+        is_real_pass = not params.get("dry_run", True)
+        if is_real_pass or params.get("pre"):
             return False
-        elsewhere = params["kubeconfig"] or params["context"]
-        return bool(elsewhere) or not os.environ.get("KUBERNETES_SERVICE_HOST")
+        if params["kubeconfig"] or params["context"]:
+            return True
+        is_in_pod = bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
+        return not is_in_pod
 
 
 def _parsed(
@@ -251,8 +258,9 @@ def _looked_up(given: _Given) -> Installed:
     installations = Installations(connection, clock=SystemClock(), random=random.Random())
     if isinstance(given.choice, tuple):
         return _named(given.choice, installations, given, none)
-    where = sorted({INSTALLED_IN, *(given.value("namespaces") or ())})
-    workloads, hidden = installations.find(where)
+    asked = given.value("namespaces") or ()
+    namespaces = sorted({INSTALLED_IN, *asked})
+    workloads, hidden = installations.find(namespaces)
     candidates: list[_Settings] = []
     for workload in workloads:
         settings = _Settings.of(workload, given)
@@ -261,8 +269,10 @@ def _looked_up(given: _Given) -> Installed:
     if not candidates:
         return _none_found(hidden, none)
     if hidden is not None and hidden.cause is not Cause.DENIED:
-        none = replace(none, notes=(f"other installations may be hidden: {hidden.message}",))
-    return _chosen(_fitting(candidates, given), given, none)
+        note = f"other installations may be hidden: {hidden.message}"
+        none = replace(none, notes=(note,))
+    fitting = _fitting(candidates, given)
+    return _chosen(fitting, given, none)
 
 
 def _named(
@@ -273,9 +283,10 @@ def _named(
     try:
         workload = installations.named(namespace, name)
     except SourceUnknown as error:
-        if given.context.info_name != "check" or error.cause is not Cause.DENIED:
-            raise
         # The account of the installation needs no right to read its own workload.
+        may_lack_right = given.context.info_name == "check" and error.cause is Cause.DENIED
+        if not may_lack_right:
+            raise
         why = f"the settings of {namespace}/{name} could not be read: {error}"
         note = f"{why}. Give its options by hand, such as --owner and --namespace"
         return replace(none, why_none=why, notes=(note,))
@@ -283,7 +294,8 @@ def _named(
         raise click.UsageError(
             f"--installation {namespace}/{name}: there is no Deployment and no CronJob of this name"
         )
-    return _used(_Settings.of(workload, given), given, none)
+    settings = _Settings.of(workload, given)
+    return _used(settings, given, none)
 
 
 def _none_found(hidden: Unknown | None, none: Installed) -> Installed:
@@ -291,10 +303,10 @@ def _none_found(hidden: Unknown | None, none: Installed) -> Installed:
     if hidden is None:
         return replace(none, why_none=f"no installation is in the cluster (label {LABEL})")
     why = f"the installation could not be looked for: {hidden.message}"
-    notes: tuple[str, ...] = ()
-    if hidden.cause is Cause.DENIED:  # a server that does not answer is reported by what needs it
-        notes = (f"{why}; give its options by hand",)
-    return replace(none, why_none=why, notes=notes)
+    if hidden.cause is not Cause.DENIED:
+        # A server that does not answer is reported by what needs it.
+        return replace(none, why_none=why, notes=())
+    return replace(none, why_none=why, notes=(f"{why}; give its options by hand",))
 
 
 def _chosen(fitting: Sequence[_Settings], given: _Given, none: Installed) -> Installed:
@@ -304,12 +316,13 @@ def _chosen(fitting: Sequence[_Settings], given: _Given, none: Installed) -> Ins
         return _used(fitting[0], given, none)
     names = ", ".join(candidate.words for candidate in fitting)
     several = f"several installations are in the cluster: {names}"
-    if given.is_by_hand("owner") and given.is_by_hand("eureka_url"):
-        note = f"{several}; none of their settings are used without --installation NAMESPACE/NAME"
-        return replace(none, notes=(*none.notes, note))
-    raise click.UsageError(
-        f"{several}; choose one with --installation NAMESPACE/NAME", given.context
-    )
+    has_required = given.is_by_hand("owner") and given.is_by_hand("eureka_url")
+    if not has_required:
+        raise click.UsageError(
+            f"{several}; choose one with --installation NAMESPACE/NAME", given.context
+        )
+    note = f"{several}; none of their settings are used without --installation NAMESPACE/NAME"
+    return replace(none, notes=(*none.notes, note))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,6 +339,7 @@ class _Settings:
 
     @classmethod
     def of(cls, workload: Workload, given: _Given) -> _Settings:
+        """Read the variables of a workload, then its arguments, which win."""
         root = given.context.find_root()
         assert isinstance(root.command, click.Group)
         run = root.command.get_command(root, "run")
@@ -338,13 +352,17 @@ class _Settings:
             of_arguments, rest = _of_arguments(run, context, workload.arguments[1:])
             raw.update(of_arguments)
             strange += [word for word in rest if word.startswith("-")]
-        hidden = {name for name, value in raw.items() if value is None or HIDDEN in str(value)}
+        hidden: set[str] = set()
+        for name, value in list(raw.items()):
+            if value is None or HIDDEN in str(value):
+                hidden.add(name)
+                del raw[name]
         return cls(
             workload=workload,
             runs=runs,
             run=run,
             context=context,
-            raw={name: value for name, value in raw.items() if name not in hidden},
+            raw=raw,
             hidden=frozenset(hidden),
             strange=tuple(strange),
         )
@@ -379,8 +397,12 @@ def _of_variables(run: click.Command, workload: Workload) -> dict[str, Any]:
     raw: dict[str, Any] = {}
     for parameter in options_of(run):
         text = workload.variables.get(parameter.variable, "")
-        if text != "" and parameter.envvar and parameter.name:
-            raw[parameter.name] = _as_click_takes(parameter, text)
+        if text == "" or not parameter.envvar or not parameter.name:
+            continue
+        raw[parameter.name] = text
+        if text is not None and parameter.multiple:
+            # click takes the default of several values as a list.
+            raw[parameter.name] = parameter.type.split_envvar_value(text)
     return raw
 
 
@@ -389,8 +411,10 @@ def _unknown_variables(run: click.Command, workload: Workload) -> list[str]:
     known = {parameter.variable for parameter in options_of(run)}
     unknown: list[str] = []
     for name in sorted(workload.variables):
-        ours = name.startswith(ENVIRONMENT_PREFIX) and name not in known
-        if ours and not is_no_option(name, workload.variables[name] or ""):
+        if name in known or not name.startswith(ENVIRONMENT_PREFIX):
+            continue
+        text = workload.variables[name] or ""
+        if not is_no_option(name, text):
             unknown.append(name)
     return unknown
 
@@ -405,13 +429,6 @@ def _of_arguments(
     except click.UsageError as error:
         return {}, [error.format_message()]
     return raw, rest
-
-
-def _as_click_takes(parameter: Option, text: str | None) -> Any:
-    """Return the text of a variable as click takes a default: a list for several values."""
-    if text is not None and parameter.multiple:
-        return parameter.type.split_envvar_value(text)
-    return text
 
 
 def _fitting(candidates: Sequence[_Settings], given: _Given) -> Sequence[_Settings]:
@@ -444,12 +461,15 @@ def _used(settings: _Settings, given: _Given, none: Installed) -> Installed:
     if by_hand:
         without_eureka = _without_eureka(settings, given, by_hand)
         notes.append(f"Eureka is not asked: {without_eureka}")
-        taken = {name: raw for name, raw in taken.items() if not name.startswith("eureka_")}
+        for name in list(taken):
+            if name.startswith("eureka_"):
+                del taken[name]
     notes += _differences(settings, given)
     notes += _what_to_know(settings)
-    options = [
-        parameter.long_name for parameter in options_of(settings.run) if parameter.name in taken
-    ]
+    options: list[str] = []
+    for parameter in options_of(settings.run):
+        if parameter.name in taken:
+            options.append(parameter.long_name)
     return replace(
         none,
         kind=workload.kind,
@@ -479,7 +499,7 @@ def _taken(settings: _Settings, given: _Given) -> tuple[dict[str, Any], Sequence
         if name in settings.hidden or is_file:
             by_hand.append(parameter.long_name)
         elif name in settings.raw:
-            settings.effective(parameter)
+            settings.effective(parameter)  # raises if it cannot be used
             taken[name] = settings.raw[name]
     if _needs_password(settings, given, kept):
         by_hand.append(PASSWORD_VARIABLE)
@@ -489,7 +509,8 @@ def _taken(settings: _Settings, given: _Given) -> tuple[dict[str, Any], Sequence
 def _without_eureka(settings: _Settings, given: _Given, by_hand: Sequence[str]) -> str:
     """Say why Eureka is not asked. Raises click.UsageError if the command cannot do without what a
     person has to give."""
-    what = f"{settings.workload.ref} has {_joined(by_hand)} from a file or Secret of its pods"
+    options = _joined(by_hand)
+    what = f"{settings.workload.ref} has {options} from a file or Secret of its pods"
     for_eureka = all(name.startswith(("--eureka-", PASSWORD_VARIABLE)) for name in by_hand)
     needs_eureka = False
     for parameter in options_of(given.command):
@@ -497,12 +518,17 @@ def _without_eureka(settings: _Settings, given: _Given, by_hand: Sequence[str]) 
             needs_eureka = parameter.required
     if needs_eureka or not for_eureka:
         raise click.UsageError(f"{what}: give it here, too", given.context)
-    called = list(dict.fromkeys(_CALLED.get(name, name) for name in by_hand))
-    lacking = f"{_joined(called)} {one_or_more(len(called), 'is', 'are')} missing here"
-    ways = f"--eureka-password-file or {PASSWORD_VARIABLE}"
-    if not _PASSWORD.issuperset(by_hand):
-        ways = _joined(by_hand)
-    return f"{lacking}: {what}; give {ways} here, too"
+    called: list[str] = []
+    for name in by_hand:
+        thing = _CALLED.get(name, name)
+        if thing not in called:
+            called.append(thing)
+    lacking = _joined(called)
+    verb = one_or_more(len(called), "is", "are")
+    ways = options
+    if _PASSWORD.issuperset(by_hand):
+        ways = f"--eureka-password-file or {PASSWORD_VARIABLE}"
+    return f"{lacking} {verb} missing here: {what}; give {ways} here, too"
 
 
 def _what_to_know(settings: _Settings) -> Sequence[str]:
@@ -516,7 +542,9 @@ def _what_to_know(settings: _Settings) -> Sequence[str]:
         secrets = _joined(workload.secrets)
         notes.append(f"{workload.ref} has variables from the Secret {secrets}, which is not read")
     if not workload.works:
-        state = "suspended" if workload.kind == "CronJob" else "scaled to 0"
+        state = "scaled to 0"
+        if workload.kind == "CronJob":
+            state = "suspended"
         notes.append(f"{workload.ref} does not run: it is {state}")
     return notes
 
@@ -524,14 +552,16 @@ def _what_to_know(settings: _Settings) -> Sequence[str]:
 def _kept(settings: _Settings, given: _Given) -> frozenset[str]:
     """Return the parameters that are taken of an installation. Who names another Eureka also says
     how to log in there, and who gives another login means all of it."""
-    kept = {"interval"} if given.context.info_name == "check" else set()
+    kept: set[str] = set()
+    if given.context.info_name == "check":
+        kept.add("interval")
+    other_eureka = given.is_by_hand("eureka_url")
     for parameter in options_of(settings.run):
-        if parameter.section in _TAKEN and parameter.name:
-            kept.add(parameter.name)
+        name = parameter.name or ""
+        of_eureka = name.startswith("eureka_")
+        if parameter.section in _TAKEN and not (of_eureka and other_eureka):
+            kept.add(name)
     kept -= _NOT_TAKEN
-    if given.is_by_hand("eureka_url"):
-        of_eureka = [name for name in kept if name.startswith("eureka_")]
-        return frozenset(kept.difference(of_eureka))
     if given.is_by_hand("eureka_username") or given.is_by_hand("eureka_token_file"):
         kept -= _LOGIN
     elif given.is_by_hand("eureka_password_file") or os.environ.get(PASSWORD_VARIABLE):
@@ -542,8 +572,10 @@ def _kept(settings: _Settings, given: _Given) -> frozenset[str]:
 def _needs_password(settings: _Settings, given: _Given, kept: Iterable[str]) -> bool:
     """Say whether the installation has a password in its variable, and none was given here. It is
     not taken: it may be a Secret's."""
-    has_one = PASSWORD_VARIABLE in settings.workload.variables
-    return has_one and "eureka_password_file" in kept and not os.environ.get(PASSWORD_VARIABLE)
+    if PASSWORD_VARIABLE not in settings.workload.variables:
+        return False
+    given_here = bool(os.environ.get(PASSWORD_VARIABLE))
+    return not given_here and "eureka_password_file" in kept
 
 
 def _differences(settings: _Settings, given: _Given) -> list[str]:
@@ -553,20 +585,24 @@ def _differences(settings: _Settings, given: _Given) -> list[str]:
     for parameter in options_of(settings.run):
         name = parameter.name or ""
         decides = name == "owner" or parameter.section in (Section.SCOPE, Section.BRAKE)
-        if not decides or name in _NOT_TAKEN or name not in shared or not given.is_by_hand(name):
+        if not decides or name in _NOT_TAKEN or name not in shared:
+            continue
+        if not given.is_by_hand(name):
             continue
         here = given.value(name)
+        clause = f"{parameter.long_name} is {_shown(here)}"
         if name in settings.hidden:
-            clauses.append(f"{parameter.long_name} is {_shown(here)}, and its own is not read")
+            clauses.append(f"{clause}, and its own is not read")
             continue
         there = settings.effective(parameter)
         # Fewer namespaces are a filter.
         is_filter = name == "namespaces" and (there is None or here <= there)
         if here != there and not is_filter:
-            clauses.append(f"{parameter.long_name} is {_shown(here)}, and not {_shown(there)}")
+            clauses.append(f"{clause}, and not {_shown(there)}")
     if not clauses:
         return []
-    return [f"this differs from the installation {settings.workload.ref}: {'; '.join(clauses)}"]
+    differences = "; ".join(clauses)
+    return [f"this differs from the installation {settings.workload.ref}: {differences}"]
 
 
 def _shown(value: Any) -> str:
@@ -574,16 +610,21 @@ def _shown(value: Any) -> str:
         return str(value).lower()
     if value is None or value in ((), frozenset(), ""):
         return "not set"
-    if isinstance(value, frozenset | tuple):
-        parts: list[str] = []
-        for part in value:
-            parts.append(":".join(part) if isinstance(part, tuple) else str(part))
-        return ",".join(sorted(parts))
-    return str(value)
+    if not isinstance(value, frozenset | tuple):
+        return str(value)
+    parts: list[str] = []
+    for part in value:
+        if isinstance(part, tuple):
+            parts.append(":".join(part))
+        else:
+            parts.append(str(part))
+    return ",".join(sorted(parts))
 
 
 def _joined(names: Sequence[str]) -> str:
     """Return names as an English list."""
     if len(names) < 2:
         return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+    *first, last = names
+    listed = ", ".join(first)
+    return f"{listed} and {last}"

@@ -61,12 +61,13 @@ def ended_by_signals(
     handler: Callable[[int, FrameType | None], None] = signal.default_int_handler,
 ) -> Iterator[None]:
     """Install a handler for SIGTERM and Ctrl-C. The default one ends the process at once."""
-    before = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
+    before_term = signal.signal(signal.SIGTERM, handler)
+    before_int = signal.signal(signal.SIGINT, handler)
     try:
         yield
     finally:
-        for number, earlier in before.items():
-            signal.signal(number, earlier)
+        signal.signal(signal.SIGTERM, before_term)
+        signal.signal(signal.SIGINT, before_int)
 
 
 def asked_by_signal() -> Callable[[], bool]:
@@ -108,8 +109,13 @@ def collecting_garbage(between: Between | None) -> Between:
     def collect(registered: tuple[InstanceKey, ...], until: float) -> int:
         nonlocal passes
         passes += 1
-        gc.collect(1 if passes % _PASSES else 2)
-        return between(registered, until) if between is not None else 0
+        generation = 1
+        if passes % _PASSES == 0:
+            generation = 2
+        gc.collect(generation)
+        if between is None:
+            return 0
+        return between(registered, until)
 
     return collect
 
@@ -162,7 +168,11 @@ def _served(
         return nullcontext()
     from eurekube_sync.cli.monitoring.server import serving
 
-    return serving(monitor, *asked.listen, interval=passes.interval if passes.many else None)
+    host, port = asked.listen
+    interval = None
+    if passes.many:
+        interval = passes.interval
+    return serving(monitor, host, port, interval=interval)
 
 
 def under_lock(
@@ -188,11 +198,14 @@ def under_lock(
         if monitor.live:  # else another replica shall take over
             lock.attempt()
 
+    patience = PATIENCE
+    if daemon:
+        patience = inf
     while True:
-        standing = wait_for(lock, clock, patience=inf if daemon else PATIENCE, waits=waits)
+        standing = wait_for(lock, clock, patience=patience, waits=waits)
         read_last_good()
         monitor.turned()
-        if standing is None:
+        if standing is None:  # a signal came while it waited
             return ExitCode.OK if daemon else ExitCode.INCOMPLETE
         if isinstance(standing, HeldBy):
             _log.info("skipped: lock %s is held by %s", lock.name, standing.holder)
@@ -264,7 +277,9 @@ class Waits:
         if not calls:
             return "waiting for an answer"
         [(words, number)] = calls.most_common(1)
-        return f"waiting for {words} ({number} calls)" if number > 1 else f"waiting for {words}"
+        if number > 1:
+            return f"waiting for {words} ({number} calls)"
+        return f"waiting for {words}"
 
     def seen(self) -> AbstractContextManager[None]:
         """Show the calls on the progress line, at a terminal."""
@@ -278,11 +293,16 @@ class Waits:
 
 class _Noted:
     def __init__(self, port: object, server: str, waits: list[str]) -> None:
-        self._port, self._server, self._waits = port, server, waits
+        self._port = port
+        self._server = server
+        self._waits = waits
 
     def __getattr__(self, name: str) -> Any:
         member = getattr(self._port, name)
-        words = f"{self._server}: {name.replace('_', ' ')}"
+        if not callable(member):
+            return member
+        call = name.replace("_", " ")
+        words = f"{self._server}: {call}"
 
         def noted(*args: Any, **named: Any) -> Any:
             self._waits.append(words)
@@ -291,4 +311,4 @@ class _Noted:
             finally:
                 self._waits.remove(words)
 
-        return noted if callable(member) else member
+        return noted

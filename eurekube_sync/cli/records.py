@@ -116,7 +116,9 @@ class Recording:
         self._answers: KeptAnswers
         self._registry: KeptRegistry
         self._servers: tuple[str, ...] = ()
-        self._begun, self._monotonic, self._remembered = 0.0, 0.0, Remembered()
+        self._begun = 0.0
+        self._monotonic = 0.0
+        self._remembered = Remembered()
 
     def connection(self, connection: Connection) -> Connection:
         """Wrap the connection to Kubernetes, so that its answers are kept."""
@@ -134,14 +136,16 @@ class Recording:
 
     def begin(self, world: World) -> None:
         """Begin the record of a pass."""
-        self._begun, self._monotonic = self._clock.now(), self._clock.monotonic()
+        self._begun = self._clock.now()
+        self._monotonic = self._clock.monotonic()
         self._servers = tuple(world.servers)
         self._registry.begin()
         self._answers.begin()
         memory = world.memory
         writes: list[tuple[float, int, dict[str, Any]]] = []
         for key, write in memory.own_writes.writes.items():
-            writes.append((write.at, write.since, reading_data(key, write.wrote)))
+            document = reading_data(key, write.wrote)
+            writes.append((write.at, write.since, document))
         self._remembered = Remembered(
             writes=tuple(writes),
             seen=_seen(memory.sightings),
@@ -154,16 +158,22 @@ class Recording:
     def of(self, report: PassReport, code: ExitCode) -> Record:
         """Return the record of the pass that has just ended, without secrets."""
         answers = self._answers.answers()
-        eureka, told = self._registry.data(), msgspec.to_builtins(as_data(report, code))
-        settings, remembered = report.settings, self._remembered
+        eureka = self._registry.data()
+        data = as_data(report, code)
+        told = msgspec.to_builtins(data)
+        settings = report.settings
+        remembered = self._remembered
         if report.basis is not None:
             remembered = replace(remembered, last_up=report.basis.last_seen_up)
+        # Secrets are hidden in place: in what was read, and then in the report of it.
         objects: dict[str, list[Any]] = {}
         for answer in answers:
-            objects.setdefault(answer.path, []).extend(answer.objects)
+            of_path = objects.setdefault(answer.path, [])
+            of_path += answer.objects
         writes = [document for _, _, document in remembered.writes]
+        documents = all_documents(eureka, writes)
         owners = {settings.owner, *settings.former.owners}
-        hiding = Hiding(objects, all_documents(eureka, writes), owners)
+        hiding = Hiding(objects, documents, owners)
         hiding.read()
         hiding.report(told)
         return Record(
@@ -189,7 +199,10 @@ def _seen(sightings: Sightings) -> tuple[tuple[SyncerRef, str, float | None], ..
         return None
     seen: list[tuple[SyncerRef, str, float | None]] = []
     for (syncer, mark), at in sightings.first.items():
-        seen.append((syncer, mark, at if at > -inf else None))
+        if at == -inf:
+            seen.append((syncer, mark, None))
+        else:
+            seen.append((syncer, mark, at))
     return tuple(seen)
 
 
@@ -198,7 +211,9 @@ class Recorder:
     if it is a file."""
 
     def __init__(self, folder: Path, recording: Recording, *, most_bytes: int) -> None:
-        self._folder, self.recording, self._most = folder, recording, most_bytes
+        self._folder = folder
+        self.recording = recording
+        self._most = most_bytes
         self._failing = False
         if os.path.isfile(folder):
             raise ConfigurationError(f"--record {folder} is a file, and not a folder")
@@ -207,13 +222,16 @@ class Recorder:
 
     def keep(self, report: PassReport, code: ExitCode) -> None:
         """Write the record of a pass, and delete the oldest records beyond the limit."""
-        moment = datetime.fromtimestamp(report.at, UTC).strftime(_TIME)[:-3]
-        text = encoded(self.recording.of(report, code))
+        at = datetime.fromtimestamp(report.at, UTC)
+        moment = at.strftime(_TIME)[:-3]  # with milliseconds
+        record = self.recording.of(report, code)
+        packed = gzip.compress(encoded(record), compresslevel=6, mtime=0)
         # Two processes may write into the same folder at the same time.
-        path = self._folder / f"pass-{moment}Z-{secrets.token_hex(4)}.json.gz"
-        packed = gzip.compress(text, compresslevel=6, mtime=0)
+        suffix = secrets.token_hex(4)
+        path = self._folder / f"pass-{moment}Z-{suffix}.json.gz"
         part = path.with_suffix(".part")
-        self._write(partial(write_new, path, part, packed, mode=0o600), partial(self._prune, path))
+        write = partial(write_new, path, part, packed, mode=0o600)
+        self._write(write, partial(self._prune, path))
 
     def unwritten(self) -> bool:
         """Say whether the last record could not be written."""
@@ -299,12 +317,13 @@ def record_at(folder: Path, at: datetime | None) -> Record:
         raise ConfigurationError(
             f"there is no record in {folder}: run --record {folder} writes them"
         )
-    before = [file for file in files if at is None or file.at < at]
-    if at is not None and not before:
+    if at is None:
+        return files[-1].read()
+    before = [file for file in files if file.at < at]
+    if not before:
+        end = rfc_3339(at.timestamp())
         first = rfc_3339(files[0].at.timestamp())
-        raise ConfigurationError(
-            f"no pass was recorded before {rfc_3339(at.timestamp())}; the first is of {first}"
-        )
+        raise ConfigurationError(f"no pass was recorded before {end}; the first is of {first}")
     return before[-1].read()
 
 
@@ -315,10 +334,12 @@ def _files(folder: Path) -> list[RecordFile]:
         names = sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
     files: list[RecordFile] = []
     for name in names:
-        if _NAME.fullmatch(name):
-            with suppress(ValueError):  # the name is not a valid date
-                at = datetime.strptime(name[5:24], _TIME).replace(tzinfo=UTC)
-                files.append(RecordFile(folder / name, at))
+        if not _NAME.fullmatch(name):
+            continue
+        moment = name[5:24]  # between `pass-` and `Z`
+        with suppress(ValueError):  # the name is not a valid date
+            at = datetime.strptime(moment, _TIME).replace(tzinfo=UTC)
+            files.append(RecordFile(folder / name, at))
     return files
 
 
@@ -356,7 +377,8 @@ class RecordedPass:
         """Log a warning if this version plans otherwise. Reasons are not compared: their wording
         may change."""
         now = sorted(decision[:3] for decision in decisions(report))
-        if now != sorted(decision[:3] for decision in self.record.decided):
+        then = sorted(decision[:3] for decision in self.record.decided)
+        if now != then:
             _log.warning("version %s planned this pass differently", self.record.version)
 
 
@@ -399,9 +421,11 @@ def _sightings(
     """Return what `_seen` told."""
     if seen is None:
         return Sightings(None, looked)
-    first = {}
+    first: dict[tuple[SyncerRef, str], float] = {}
     for syncer, mark, at in seen:
-        first[syncer, mark] = -inf if at is None else at
+        if at is None:
+            at = -inf
+        first[syncer, mark] = at
     return Sightings(first, looked)
 
 

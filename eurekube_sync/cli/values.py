@@ -50,7 +50,8 @@ class Value(_ParamType[T]):
     user."""
 
     def __init__(self, name: str, read: Callable[[str], T]) -> None:
-        self.name, self._read = name, read
+        self.name = name
+        self._read = read
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
         try:
@@ -68,20 +69,25 @@ class Duration(Value[float]):
 
     def __init__(self, *, least: float = 0.0, most: float = _TEN_YEARS) -> None:
         super().__init__("duration", self.seconds)
-        self._least, self._most = least, most
+        self._least = least
+        self._most = most
 
     def seconds(self, text: str) -> float:
         """Read a duration. Raises ValueError with a message for the user."""
         if not _DURATION.fullmatch(text.strip()):
             raise ValueError(f"{text!r} is not a duration; write 30s, 2m or 1h30m")
         parts = re.findall(_PART, text)
-        seconds = 0.0 if parts else float(text)
+        seconds = 0.0
         for number, unit in parts:
             seconds += float(number) * _UNITS[unit]
+        if not parts:  # a number alone is in seconds
+            seconds = float(text)
         if seconds < self._least:
-            raise ValueError(f"{text!r} is too short; at least {duration(self._least)}")
+            least = duration(self._least)
+            raise ValueError(f"{text!r} is too short; at least {least}")
         if seconds > self._most:
-            raise ValueError(f"{text!r} is too long; at most {duration(self._most)}")
+            most = duration(self._most)
+            raise ValueError(f"{text!r} is too long; at most {most}")
         return seconds
 
 
@@ -101,10 +107,16 @@ def end_of_moment(text: str) -> datetime:
         if not match:
             raise ValueError
         day, minute, second = match.groups()
-        begin = datetime.fromisoformat(f"{day or now.date()}T{minute}{second or ':00'}+00:00")
+        date = day or now.date()
+        if second:
+            begin = datetime.fromisoformat(f"{date}T{minute}{second}+00:00")
+            length = timedelta(seconds=1)
+        else:
+            begin = datetime.fromisoformat(f"{date}T{minute}:00+00:00")
+            length = timedelta(minutes=1)
         if not day and begin > now:
             begin -= timedelta(days=1)
-        return begin + timedelta(seconds=1 if second else 60)  # OverflowError after the year 9999
+        return begin + length  # OverflowError after the year 9999
     except (ValueError, OverflowError):
         raise ValueError(
             f"{text!r} is not a time; write 03:12 or 2026-11-23T03:12:05Z, in UTC"
@@ -139,13 +151,16 @@ def keyed(text: str, kinds: Mapping[str, Callable[[str], T]]) -> dict[str, T]:
     message for the user."""
     values: dict[str, T] = {}
     for part in text.split(","):
-        key, sign, value = (piece.strip() for piece in part.partition("="))
+        key, sign, value = part.partition("=")
+        key = key.strip()
         if key not in kinds or not sign:
-            raise ValueError(f"{part.strip()!r} is not KEY=VALUE; the keys are {', '.join(kinds)}")
+            keys = ", ".join(kinds)
+            raise ValueError(f"{part.strip()!r} is not KEY=VALUE; the keys are {keys}")
         if key in values:
             raise ValueError(f"it has {key} twice")
+        read = kinds[key]
         try:
-            values[key] = kinds[key](value)
+            values[key] = read(value.strip())
         except ValueError as error:
             raise ValueError(f"{key}: {error}") from None
     return values
@@ -164,7 +179,8 @@ _namespace = _matching(_NAMESPACE, "the name of a namespace")
 
 
 def _namespaces(text: str) -> tuple[str, ...]:
-    return tuple(_namespace(name.strip()) for name in text.split(","))
+    names = [name.strip() for name in text.split(",")]
+    return tuple(_namespace(name) for name in names)
 
 
 def _namespace_pairs(text: str) -> tuple[tuple[str, str], ...]:
@@ -173,22 +189,26 @@ def _namespace_pairs(text: str) -> tuple[tuple[str, str], ...]:
         sides = [side.strip() for side in pair.split(":")]
         legal = all(side == ANY or _NAMESPACE.fullmatch(side) for side in sides)
         if len(sides) != 2 or not legal:
+            given = ":".join(sides)
             raise ValueError(
-                f"{':'.join(sides)!r} is not a pair of namespaces; write FROM:TO, with * for any"
+                f"{given!r} is not a pair of namespaces; write FROM:TO, with * for any"
             )
         pairs.append((sides[0], sides[1]))
     return tuple(pairs)
 
 
 def _listen(text: str) -> tuple[str, int]:
-    match = _ADDRESS.fullmatch(text.strip())
-    if match and int(match[3]) > 65535:
-        raise ValueError(f"{text!r} {port_fault(text.strip())}")
+    address = text.strip()
+    match = _ADDRESS.fullmatch(address)
     if not match:
         raise ValueError(
             f"{text!r} is not an address to listen on; write :8080, 127.0.0.1:8080 or [::1]:8080"
         )
-    return match[1] or match[2] or "", int(match[3])
+    host = match[1] or match[2] or ""
+    port = int(match[3])
+    if port > 65535:
+        raise ValueError(f"{text!r} {port_fault(address)}")
+    return host, port
 
 
 _OF_LETTERS = "of a-z, 0-9 and '-', a letter or digit at both ends"
@@ -217,10 +237,11 @@ def _completing(
     """
 
     def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
-        before, last = "", typed
+        before = ""
+        last = typed
         if "," in str(parameter.type.name):
-            before, comma, last = typed.rpartition(",")
-            before += comma
+            parts, comma, last = typed.rpartition(",")
+            before = parts + comma
         logging.disable()
         try:
             offered = sorted(set(words(context.params)))
@@ -228,11 +249,11 @@ def _completing(
             return []
         finally:
             logging.disable(logging.NOTSET)
-        return [
-            f"{before}{word}"
-            for word in offered
-            if word.startswith(last) and printable(word) == word
-        ]
+        fitting: list[str] = []
+        for word in offered:
+            if word.startswith(last) and printable(word) == word:
+                fitting.append(f"{before}{word}")
+        return fitting
 
     return complete
 
@@ -240,7 +261,8 @@ def _completing(
 def _contexts(given: dict[str, Any]) -> Sequence[str]:
     from eurekube_sync.adapters.kubernetes.kubeconfig import DEFAULT_PATH, context_names
 
-    return context_names(given.get("kubeconfig") or os.environ.get("KUBECONFIG") or DEFAULT_PATH)
+    paths = given.get("kubeconfig") or os.environ.get("KUBECONFIG") or DEFAULT_PATH
+    return context_names(paths)
 
 
 def _syncers(given: dict[str, Any]) -> list[SyncerRef]:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -189,13 +190,16 @@ class Story:
         bring_review(self._playground)
         self._run(up=2)
         set_selector(self._playground, "bad-release")
-        held = self._run(up=2, shows=True).held
+        report = self._run(up=2, shows=True)
+        plan_id = ""
+        if report.held is not None:
+            plan_id = report.held.plan_id
 
         self.chapter(
             "One command releases the removals",
             "You would use it if the pods were really gone. Callers now find nothing.",
         )
-        self._run(up=0, approved=held.plan_id if held else "", shows=True)
+        self._run(up=0, approved=plan_id, shows=True)
 
         self.chapter("The bad deployment is undone", "The next pass registers all of them again.")
         set_selector(self._playground, None)
@@ -233,39 +237,39 @@ class Story:
     ) -> PassReport:
         """Run a pass, and check that `up` instances of rating are UP after it. `shows` lists
         them."""
-        command, approval = "eurekube-sync run", None
+        command = "eurekube-sync run"
+        settings = PassSettings(owner=OWNER, registry_cache=0, dry_run=dry_run)
         if dry_run:
             command += " --dry-run"
         if approved:
             command += f" --approve {approved}"
             approval = PlanId(approved, given=self._world.clock.now())
+            settings = replace(settings, approved=approval)
         if networks:
             command += f" --import-networks {networks}"
+            settings = replace(settings, import_networks=(networks,))
         self.command(command)
-        settings = PassSettings(
-            owner=OWNER,
-            registry_cache=0,
-            dry_run=dry_run,
-            approved=approval,
-            import_networks=(networks,) if networks else (),
-        )
         report = reconcile(self._world, settings)
         if self._world.clock.stopping():  # the pass was cut short
             raise Stopped("a signal ended the demo")
-        narrower = self._console.options.update(width=self._console.width - 3)
-        for line in self._console.render_lines(pass_table(report), narrower, pad=False):
-            self._console.print(Segments([Segment("   "), *line, Segment.line()]))
+        self._print(report)
         code = of_report(report, fail_on_held=False, detailed=False)
         instances = self._playground.instances("rating")
         statuses = [status for _, status in instances]
         if code is not ExitCode.OK or statuses.count("UP") != up:
-            raise EurekubeError(
-                f"the demo did not go as planned: {code.meaning or code.name}; {instances}"
-            )
+            why = code.meaning or code.name
+            raise EurekubeError(f"the demo did not go as planned: {why}; {instances}")
         if shows:
             self.listing("Eureka now lists for rating:", instances)
             self._pause(3)
         return report
+
+    def _print(self, report: PassReport) -> None:
+        """Print the report of a pass, indented below its command."""
+        margin = Segment("   ")
+        narrower = self._console.options.update(width=self._console.width - 3)
+        for line in self._console.render_lines(pass_table(report), narrower, pad=False):
+            self._console.print(Segments([margin, *line, Segment.line()]))
 
     def chapter(self, title: str, *sentences: str) -> None:
         self._chapter += 1
@@ -281,7 +285,9 @@ class Story:
         """Print instances, each with its status."""
         self.line(f"   {title}")
         for name, status in lines:
-            style = "green" if status == "UP" else "yellow"
+            style = "yellow"
+            if status == "UP":
+                style = "green"
             self._console.print(Text.assemble(f"     {name:<24}", (status, style)))
         if not lines:
             self._console.print(Text("     nothing", style="dim"))
@@ -314,21 +320,22 @@ def prepare(playground: Playground) -> None:
 def bring_review(playground: Playground) -> None:
     """Create a second app, with one pod and its own syncer."""
     labels = {"app": REVIEW}
-    playground.create(
-        _service(REVIEW, {"ports": [{"name": "http", "port": 80, "targetPort": "http"}]}, labels)
-    )
+    http = {"name": "http", "port": 80, "targetPort": "http"}
+    playground.create(_service(REVIEW, {"ports": [http]}, labels))
     playground.create_pod(NAMESPACE, "review-1", "10.0.1.1", labels)
     metadata = {"name": REVIEW, "namespace": NAMESPACE}
-    playground.create(
-        {**SYNCER, "metadata": metadata, "spec": {**SYNCER["spec"], "selector": labels}}
-    )
+    spec = {**SYNCER["spec"], "selector": labels}
+    playground.create({**SYNCER, "metadata": metadata, "spec": spec})
 
 
 def set_selector(playground: Playground, app: str | None) -> None:
     """Let each Service select the pods of `app`, or with None its own."""
     for name in ("rating", "rating-headless", "rating-metrics", REVIEW):
-        own = REVIEW if name == REVIEW else LABELS["app"]
-        playground.change("Service", NAMESPACE, name, {"spec": {"selector": {"app": app or own}}})
+        own = LABELS["app"]
+        if name == REVIEW:
+            own = REVIEW
+        selector = {"app": app or own}
+        playground.change("Service", NAMESPACE, name, {"spec": {"selector": selector}})
 
 
 def _service(name: str, spec: dict[str, Any], labels: dict[str, str] = LABELS) -> dict[str, Any]:

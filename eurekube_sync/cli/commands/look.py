@@ -111,7 +111,8 @@ def status_command(
     if watch and saved.paths:
         raise click.UsageError("--watch and --from are mutually exclusive")
     installation = connect.with_saved_input(installation, saved)
-    clock, settings = SystemClock(), installation.settings()
+    clock = SystemClock()
+    settings = installation.settings()
     servers = installation.printable_urls
     if installation.recorded is not None:
         servers = installation.recorded.record.eureka_servers
@@ -135,20 +136,29 @@ def status_command(
 
 
 def _overview(seen: LookWorld, settings: PassSettings) -> Overview:
+    """Look at all syncers, then at what shows why some are not in sync."""
     named = sorted(settings.scope.namespaces or ())
     found = look(seen, settings, named)
     found = with_readings(seen, found, renewals_to_read(found))
     needed = sorted({*named, *in_need(found)})
     if len(needed) > _MOST_NAMESPACES:
         needed = []
-    return replace(overview(with_details(seen, found, needed)), dropped=_dropped(seen, settings))
+    found = with_details(seen, found, needed)
+    shown = overview(found)
+    return replace(shown, dropped=_dropped(seen, settings))
 
 
 def _dropped(seen: LookWorld, settings: PassSettings) -> tuple[str, ...]:
     """Return a sentence for each CRD that is older than this program."""
-    kinds = [KIND, IMPORT] if settings.import_networks else [KIND]
-    sentences = [dropped(seen.details, object_schema(kind), kind) for kind in kinds]
-    return tuple(filter(None, sentences))
+    kinds = [KIND]
+    if settings.import_networks:
+        kinds.append(IMPORT)
+    sentences: list[str] = []
+    for kind in kinds:
+        sentence = dropped(seen.details, object_schema(kind), kind)
+        if sentence:
+            sentences.append(sentence)
+    return tuple(sentences)
 
 
 @click.command(
@@ -186,11 +196,14 @@ def explain_command(
 def _explained(
     seen: LookWorld, settings: PassSettings, what: What
 ) -> tuple[Look, tuple[Explanation, ...]]:
+    """Look for what is asked, and explain each thing that is meant. Pods are read only of the
+    namespaces in question."""
     if what.namespace:
         found = look(seen, settings, [what.namespace])
         found = with_details(seen, found, [what.namespace])
     else:
-        found = look(seen, settings, sorted(settings.scope.namespaces or ()))
+        namespaces = sorted(settings.scope.namespaces or ())
+        found = look(seen, settings, namespaces)
         found = with_details(seen, found, [])
     if what.kind is Kind.IMPORT:
         return found, (explain_import(what, found),)
@@ -198,10 +211,12 @@ def _explained(
     if not about and not what.namespace:
         beside = namespaces_beside(what, found)
         if beside:
-            found = with_details(seen, look(seen, settings, beside), [])
+            found = look(seen, settings, beside)
+            found = with_details(seen, found, [])
             about = subjects(what, found)
     if not about:
-        return found, (explain_missing(what, found, absent=_is_absent(seen, what)),)
+        is_absent = _is_absent(seen, what)
+        return found, (explain_missing(what, found, absent=is_absent),)
     found = with_details(seen, found, [subject.namespace for subject in about])
     keys: set[InstanceKey] = set()
     for subject in about:
@@ -214,7 +229,8 @@ def _is_absent(seen: LookWorld, what: What) -> bool:
     """Say whether the namespace in question is known not to exist."""
     if not what.namespace or seen.offline:
         return False
-    return seen.world.cluster.namespace_exists(what.namespace) == Complete(data=False)
+    exists = seen.world.cluster.namespace_exists(what.namespace)
+    return exists == Complete(data=False)
 
 
 @click.command(
@@ -245,7 +261,7 @@ def check_command(
     settings of the installation that it finds in the cluster.
     """
     with _looking(replace(installation, eureka_batch="auto", only_looks=True)) as seen:
-        findings = all_findings(
+        found = all_findings(
             seen,
             installation.settings(),
             schema=object_schema(),
@@ -254,14 +270,14 @@ def check_command(
             locked=installation.lock != "off",
             before=pre,
         )
-        found = tuple(findings)
-        if not pre and found[0].grade is Grade.OK:
+        findings = list(found)
+        if not pre and findings[0].grade is Grade.OK:
             schema = object_schema(IMPORT)
-            found += tuple(check_imports(seen, installation.settings(), schema=schema))
+            findings += check_imports(seen, installation.settings(), schema=schema)
     return form.answer(
-        code_of_check(found),
-        partial(answers.findings_table, found),
-        partial(answers.findings_data, found),
+        code_of_check(findings),
+        partial(answers.findings_table, findings),
+        partial(answers.findings_data, findings),
     )
 
 
@@ -305,10 +321,12 @@ def orphans_command(
 def version_command(client: bool, installation: Installation, form: ReportForm) -> ExitCode:
     """Show the versions of the program, its Python, the Kubernetes API and the CRD in the cluster.
     Eureka does not say its version: only whether it answers is shown."""
-    try:
-        versions = {} if client else _versions(installation)
-    except ConfigurationError as error:
-        versions = {"Kubernetes": Unknown(cause=Cause.CONFIGURATION, message=str(error))}
+    versions: dict[str, Source[str]] = {}
+    if not client:
+        try:
+            versions = _versions(installation)
+        except ConfigurationError as error:
+            versions["Kubernetes"] = Unknown(cause=Cause.CONFIGURATION, message=str(error))
     code = ExitCode.OK
     data: dict[str, Any] = {"version": __version__, "python": platform.python_version()}
     for name, source in versions.items():
@@ -317,21 +335,33 @@ def version_command(client: bool, installation: Installation, form: ReportForm) 
             continue
         data[name.lower()] = {"found": None, "unknown": source.message}
         if code is ExitCode.OK:
-            server = Server.EUREKA if name == "Eureka" else Server.KUBERNETES
-            code = ExitCode.CONFIGURATION
-            if source.cause is not Cause.CONFIGURATION:
-                code = of_cause(server, source.cause)
+            code = _code_of(name, source)
     return form.answer(code, partial(_version_lines, versions), lambda: data)
+
+
+def _code_of(name: str, source: Unknown) -> ExitCode:
+    """Return the exit code of a version that is unknown."""
+    if source.cause is Cause.CONFIGURATION:
+        return ExitCode.CONFIGURATION
+    server = Server.KUBERNETES
+    if name == "Eureka":
+        server = Server.EUREKA
+    return of_cause(server, source.cause)
 
 
 def _versions(installation: Installation) -> dict[str, Source[str]]:
     """Return the version of each server and of the CRD, or why it is unknown."""
     with _looking(installation) as seen:
-        versions = {"Kubernetes": seen.details.server()}
-        if isinstance(versions["Kubernetes"], Complete):
+        server = seen.details.server()
+        versions = {"Kubernetes": server}
+        # The CRD is of the same server: without an answer it is not asked again.
+        if isinstance(server, Complete):
             crd: Source[Any] = seen.details.schema()
             if isinstance(crd, Complete):
-                crd = Complete(data="as in this version" if crd.data == object_schema() else _OTHER)
+                same = crd.data == object_schema()
+                crd = Complete(data=_OTHER)
+                if same:
+                    crd = Complete(data="as in this version")
             versions["CRD"] = crd
         if installation.printable_urls:
             listed: Source[Any] = seen.world.registry.list_instances()
@@ -344,11 +374,17 @@ def _versions(installation: Installation) -> dict[str, Source[str]]:
 
 
 def _version_lines(versions: dict[str, Source[str]]) -> RenderableType:
-    lines = {
-        "eurekube-sync": __version__,
-        "Python": f"{platform.python_version()}, {platform.platform(terse=True)}",
-    }
+    """Return a line for each version, or for why it is unknown."""
+    python = platform.python_version()
+    system = platform.platform(terse=True)
+    versions_or_why = {"eurekube-sync": __version__, "Python": f"{python}, {system}"}
     for name, source in versions.items():
-        lines[name] = source.data if isinstance(source, Complete) else f"unknown: {source.message}"
-    width = max(map(len, lines))
-    return Group(*(Text(f"{name:{width}}  {printable(text)}") for name, text in lines.items()))
+        if isinstance(source, Complete):
+            versions_or_why[name] = source.data
+        else:
+            versions_or_why[name] = f"unknown: {source.message}"
+    width = max(len(name) for name in versions_or_why)
+    lines: list[Text] = []
+    for name, text in versions_or_why.items():
+        lines.append(Text(f"{name:{width}}  {printable(text)}"))
+    return Group(*lines)

@@ -79,33 +79,47 @@ def validate_command(files: tuple[str, ...], output: str, allow_empty: bool) -> 
         sys.stdout.flush()
     except BrokenPipeError:
         discard_output()
-    return ExitCode.OK if report.ok else ExitCode.INVALID_MANIFEST
+    if not report.ok:
+        return ExitCode.INVALID_MANIFEST
+    return ExitCode.OK
 
 
 def _write(report: Report, output: str) -> None:
-    data = {**asdict(report), "ok": report.ok}
+    data = asdict(report)
+    data["ok"] = report.ok
     match output:
         case "json":
-            click.echo(json_printable(json.dumps(data, indent=2, ensure_ascii=False)))
+            text = json.dumps(data, indent=2, ensure_ascii=False)
+            click.echo(json_printable(text))
         case "yaml":
-            click.echo(yaml.safe_dump(json.loads(json.dumps(data)), sort_keys=False), nl=False)
+            plain = json.loads(json.dumps(data))  # safe_dump refuses a StrEnum
+            click.echo(yaml.safe_dump(plain, sort_keys=False), nl=False)
         case _:
             for finding in report.findings:
                 click.echo(printable(str(finding)))
-            summary = "valid" if report.ok else counted(report.errors, "error")
-            if report.warnings:
-                summary += f", {counted(report.warnings, 'warning')}"
-            summary += f": {_checked(report)} in {counted(report.files, 'file')}"
-            if report.others:
-                summary += f", {counted(report.others, 'other object')} skipped"
-            click.echo(summary)
+            click.echo(_summary(report))
 
 
-def _checked(report: Report) -> str:
-    if not report.imports:
-        return counted(report.syncers, "syncer")
-    imports = counted(report.imports, "import")
-    return f"{counted(report.syncers, 'syncer')}, {imports}" if report.syncers else imports
+def _summary(report: Report) -> str:
+    """Return the line that says what was checked, and whether it is valid."""
+    verdict = "valid"
+    if not report.ok:
+        verdict = counted(report.errors, "error")
+    if report.warnings:
+        warnings = counted(report.warnings, "warning")
+        verdict = f"{verdict}, {warnings}"
+    checked: list[str] = []
+    if report.syncers or not report.imports:
+        checked.append(counted(report.syncers, "syncer"))
+    if report.imports:
+        checked.append(counted(report.imports, "import"))
+    objects = ", ".join(checked)
+    files = counted(report.files, "file")
+    summary = f"{verdict}: {objects} in {files}"
+    if report.others:
+        others = counted(report.others, "other object")
+        summary = f"{summary}, {others} skipped"
+    return summary
 
 
 @click.command(cls=Command, short_help="Print the CRDs.")
@@ -128,9 +142,8 @@ def completion_command(context: click.Context, shell: str) -> None:
     assert completion is not None
     # Not the source of bash's own class, which runs bash to learn its version: this machine may
     # have no bash.
-    program = completion(
-        context.find_root().command, {}, "eurekube-sync", "_EUREKUBE_SYNC_COMPLETE"
-    )
+    command = context.find_root().command
+    program = completion(command, {}, "eurekube-sync", "_EUREKUBE_SYNC_COMPLETE")
     click.echo(ShellComplete.source(program))
 
 
@@ -147,15 +160,7 @@ def help_command(context: click.Context, topic: tuple[str, ...]) -> None:
     formatter = context.make_formatter()
     match topic:
         case ("exit-codes",):
-            formatter.write_text(
-                "The exit code is that of the last pass. If several codes apply, it is the one to "
-                "act on first."
-            )
-            formatter.write_paragraph()
-            codes: list[tuple[str, str]] = []
-            for code in ExitCode:
-                codes.append((f"{code.value:3} {code.name}", code.meaning.replace("`", "")))
-            formatter.write_dl(codes)
+            _write_exit_codes(formatter)
         case ("environment",):
             _write_variables(formatter, context)
         case ("options",):
@@ -173,6 +178,20 @@ def help_command(context: click.Context, topic: tuple[str, ...]) -> None:
     click.echo(formatter.getvalue(), nl=False)
 
 
+def _write_exit_codes(formatter: click.HelpFormatter) -> None:
+    """Write each exit code with its meaning."""
+    formatter.write_text(
+        "The exit code is that of the last pass. If several codes apply, it is the one to act on "
+        "first."
+    )
+    formatter.write_paragraph()
+    codes: list[tuple[str, str]] = []
+    for code in ExitCode:
+        meaning = code.meaning.replace("`", "")
+        codes.append((f"{code.value:3} {code.name}", meaning))
+    formatter.write_dl(codes)
+
+
 def _write_reasons(formatter: click.HelpFormatter) -> None:
     """Write each reason with its meaning, under its group."""
     for topic in Topic:
@@ -186,26 +205,35 @@ def _write_reasons(formatter: click.HelpFormatter) -> None:
 
 def _write_word(formatter: click.HelpFormatter, word: Reason | Check) -> None:
     """Write what a reason or check means, what to do, and where it is in the docs."""
-    formatter.write_text(f"{word.value}: {_plain(word.meaning)}")
+    meaning = _plain(word.meaning)
+    formatter.write_text(f"{word.value}: {meaning}")
     formatter.write_paragraph()
-    formatter.write_text(f"Do: {_plain(word.cure)}" if word.cure else "Nothing is to be done.")
+    if word.cure:
+        cure = _plain(word.cure)
+        formatter.write_text(f"Do: {cure}")
+    else:
+        formatter.write_text("Nothing is to be done.")
     formatter.write_paragraph()
     formatter.write(f"See {help_on(word.value)}\n")
 
 
 def _plain(markdown: str) -> str:
     """Return a text of the docs without its markup, and with the addresses of its links."""
-    return _LINK.sub(_with_address, markdown).replace("`", "")
+    with_addresses = _LINK.sub(_with_address, markdown)
+    return with_addresses.replace("`", "")
 
 
 def _with_address(link: re.Match[str]) -> str:
+    text = link[1]
     name, _, anchor = link[2].partition("#")
     if not name:  # another reason, which has its own help
-        return link[1]
-    return f"{link[1]} ({page(name.removesuffix('.md'), anchor)})"
+        return text
+    address = page(name.removesuffix(".md"), anchor)
+    return f"{text} ({address})"
 
 
 def _of_command(context: click.Context, names: tuple[str, ...]) -> str:
+    """Return the help of a command. Raises click.UsageError for an unknown name."""
     for name in names:
         known: list[str] = []
         command = None
@@ -214,7 +242,8 @@ def _of_command(context: click.Context, names: tuple[str, ...]) -> str:
             known += [word.value for word in _WORDS.values()]
             command = context.command.get_command(context, name)
         if command is None:
-            raise click.UsageError(f"No such command or topic {name!r}.{suggestion(name, known)}")
+            hint = suggestion(name, known)
+            raise click.UsageError(f"No such command or topic {name!r}.{hint}")
         context = command.context_class(command, info_name=name, parent=context)
     return f"{context.get_help()}\n"
 
@@ -226,11 +255,13 @@ def _write_variables(formatter: click.HelpFormatter, context: click.Context) -> 
     variables: dict[str, str] = {}
     without: set[str] = set()
     for declared in options:
-        if declared.envvar:
-            sentence, _, _ = (declared.help or "").partition(". ")
-            variables.setdefault(declared.variable, f"{sentence.rstrip('.')}.")
-        else:
+        if not declared.envvar:
             without.add(declared.long_name)
+            continue
+        help_text = declared.help or ""
+        sentence, _, _ = help_text.partition(". ")
+        sentence = sentence.rstrip(".")
+        variables.setdefault(declared.variable, f"{sentence}.")
     formatter.write_text(
         "Each variable sets the option of the same name. An option on the command line overrides "
         "its variable."

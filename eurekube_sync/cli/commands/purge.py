@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 
 import click
 
@@ -47,7 +48,8 @@ def purge_command(
     Without --cluster, the cluster is that of the kubeconfig, and the finalizers of syncers that are
     being deleted are removed. It can be interrupted at any point and repeated.
     """
-    if not (yes or dry_run or sys.stdin.isatty()):
+    ask = not yes and not dry_run
+    if ask and not sys.stdin.isatty():
         raise click.UsageError(
             "there is no terminal to ask at: give --yes, or --dry-run to see what would be removed"
         )
@@ -56,33 +58,34 @@ def purge_command(
     connecting: AbstractContextManager[World | EurekaWorld]
     connecting = connect_registry(ours, clock) if cluster else connect(ours, clock)
     with stopped_by_signals(clock), progress_line() as tell, connecting as servers:
-        asked = servers.cluster if isinstance(servers, World) else None
         world = PurgeWorld(
             registry=servers.registry,
             clock=clock,
             workers=servers.workers,
-            cluster=asked,
             tell=tell,
         )
-        done = _purge(world, installation, cluster, ask=not (yes or dry_run), dry_run=dry_run)
+        if isinstance(servers, World):
+            world = replace(world, cluster=servers.cluster)
+        done = _purge(world, installation, cluster, ask=ask, dry_run=dry_run)
         if done is None:
             click.echo("nothing was changed", err=True)
             return ExitCode.REFUSED
         report = replace(done, unreached=world.registry.unreached())
-    return form.answer(report.code, lambda: purge_table(report), lambda: purge_data(report))
+    return form.answer(report.code, partial(purge_table, report), partial(purge_data, report))
 
 
 def _purge(
     world: PurgeWorld, installation: Installation, cluster: str | None, *, ask: bool, dry_run: bool
 ) -> PurgeReport | None:
     """Look, ask if that is wanted, and purge; None if the person answered no."""
-    owner, scope = installation.owner, installation.scope
-    found = look_before_purge(world, owner=owner, cluster=cluster, scope=scope)
+    look = partial(look_before_purge, world, owner=installation.owner, scope=installation.scope)
+    found = look(cluster=cluster)
     if found.instances and ask:
         if not _confirmed(found):
             return None
-        now = look_before_purge(world, owner=owner, cluster=found.ownership.cluster, scope=scope)
-        found = replace(now, instances=found.instances)  # the answer may have taken an hour
+        # The answer may have taken an hour. Only what the person saw is cancelled.
+        now = look(cluster=found.ownership.cluster)
+        found = replace(now, instances=found.instances)
     return purge(world, found, dry_run=dry_run)
 
 
@@ -91,11 +94,16 @@ def _confirmed(found: Purge) -> bool:
     number = len(found.instances)
     for instance in found.instances[:_NAMED]:
         click.echo(f"  {instance.key} {instance.status}", err=True)
-    if number > _NAMED:
-        click.echo(f"  and {number - _NAMED} more", err=True)
+    more = number - _NAMED
+    if more > 0:
+        click.echo(f"  and {more} more", err=True)
     for caution in found.cautions:
         click.echo(f"! {printable(caution)}", err=True)
-    what = {1: "the one instance", 2: "both instances"}.get(number, f"all {number} instances")
+    what = f"all {number} instances"
+    if number == 1:
+        what = "the one instance"
+    elif number == 2:
+        what = "both instances"
     try:
         with ended_by_signals():
             return click.confirm(f"Cancel {what} of {found.whose}?", err=True)

@@ -53,7 +53,7 @@ from eurekube_sync.cli.values import NAME
 from eurekube_sync.controller.exit_codes import ExitCode, failure_of
 from eurekube_sync.controller.lock import Lock, UnderLock
 from eurekube_sync.controller.loop import BetweenPasses, Schedule, run_passes
-from eurekube_sync.controller.one_pass import PassReport, PassSettings
+from eurekube_sync.controller.one_pass import EurekaWorld, PassReport, PassSettings
 from eurekube_sync.controller.reconcile import keepalive, reconcile
 from eurekube_sync.desired.scope import Policy
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL, LeaseTimes
@@ -117,9 +117,12 @@ def run_command(
         installation = planned
     process.avoid_garbage_collection()
     clock = SystemClock()
+    approved = None
+    if approve:
+        approved = PlanId(approve, given=clock.now())
     settings = installation.settings(
         lease=LeaseTimes(RENEWAL_INTERVAL, int(installation.lease_duration)),
-        approved=PlanId(approve, given=clock.now()) if approve else None,
+        approved=approved,
         dry_run=passes.dry_run,
         looks=installation.to_cluster is not None,
         deadline=passes.pass_timeout,
@@ -138,13 +141,17 @@ def run_command(
             monitor.records(recorder.unwritten)
         code = _run(ours, settings, passes, schedule, clock, monitor, passed, reporters, recorder)
     if not passes.many and not passes.dry_run and form.at_terminal:
-        minutes = counted(2 * installation.lease_duration / 60, "minute")
-        hint = (
-            f"leases expire in {minutes} unless something renews them: use run --daemon or a "
-            "CronJob"
-        )
-        console_for(sys.stdout).print(hint, style="dim")
+        _tell_of_expiry(installation)
     return code
+
+
+def _tell_of_expiry(installation: Installation) -> None:
+    """Say when the leases end that a single pass renewed."""
+    # After a renewal, Eureka keeps a lease for twice its duration.
+    seconds = 2 * installation.lease_duration
+    minutes = counted(seconds / 60, "minute")
+    hint = f"leases expire in {minutes} unless something renews them: use run --daemon or a CronJob"
+    console_for(sys.stdout).print(hint, style="dim")
 
 
 def _check_dry_run_only(
@@ -191,15 +198,19 @@ def _schedule(
     lease = installation.lease_duration
     if lease != int(lease):
         raise click.UsageError("--lease-duration must be whole seconds")
-    if passes.many and passes.interval > lease / 2:
+    most = lease / 2
+    if passes.many and passes.interval > most:
         raise click.UsageError(
             f"--interval {duration(passes.interval)} is more than half of --lease-duration "
-            f"{duration(lease)}: give at most {duration(lease / 2)}"
+            f"{duration(lease)}: give at most {duration(most)}"
         )
     if form.output == "markdown" and not passes.dry_run:
         raise click.UsageError("--output markdown requires --dry-run")
+    number: int | None = passes.passes
+    if passes.daemon:
+        number = None
     return Schedule(
-        passes=None if passes.daemon else passes.passes,
+        passes=number,
         interval=passes.interval,
         watched=form.at_terminal,
         **more,
@@ -223,17 +234,22 @@ def _run(
 ) -> ExitCode:
     """Run all passes, under the lock if there is one."""
     # An approval is meant for now, even if a daemon has the lock. Two passes at once do no harm.
-    without_lock = passes.dry_run or (settings.approved is not None and not passes.daemon)
-    lock = None if without_lock else connect_lock(ours, clock)
+    approves_once = settings.approved is not None and not passes.daemon
+    lock = None
+    if not passes.dry_run and not approves_once:
+        lock = connect_lock(ours, clock)
 
     def work() -> ExitCode:
         """Run all passes, or those until this process loses the lock."""
         nonlocal settings
+        given = settings
         # After a lost lock, `work` is called again without the approval, which may be used up.
-        given, settings = settings, replace(settings, approved=None)
+        settings = replace(settings, approved=None)
         with connect(ours, clock) as world:
             monitor.uses(world.servers)
-            under = UnderLock(lock, world.time_limit.only_while) if lock else None
+            under = None
+            if lock is not None:
+                under = UnderLock(lock, world.time_limit.only_while)
             begun = clock.monotonic()
 
             def make(renew_only: Unknown | None) -> PassReport:
@@ -252,8 +268,9 @@ def _run(
                 return report
 
             def tell_all(report: PassReport, code: ExitCode) -> None:
-                if lock:
-                    lock.passed(_last_pass(report, code, lock, clock.now()))
+                if lock is not None:
+                    result = _last_pass(report, code, lock, clock.now())
+                    lock.passed(result)
                 seconds = clock.monotonic() - begun
                 if recorder is not None:
                     recorder.keep(report, code)  # before its metric is written
@@ -261,14 +278,19 @@ def _run(
                 for report_pass in reporters:
                     report_pass(report, code)
 
-            between = BetweenPasses(world, interval=passes.interval) if passes.daemon else None
-            return run_passes(
-                one_pass, clock, schedule, tell_all, process.collecting_garbage(between)
-            )
+            between = process.collecting_garbage(_between(world, passes))
+            return run_passes(one_pass, clock, schedule, tell_all, between)
 
     if lock is None:
         return work()
     return process.under_lock(lock, clock, monitor, work, daemon=passes.daemon)
+
+
+def _between(world: EurekaWorld, passes: Passes) -> BetweenPasses | None:
+    """Return what renews leases between the passes of a daemon."""
+    if not passes.daemon:
+        return None
+    return BetweenPasses(world, interval=passes.interval)
 
 
 def _last_pass(report: PassReport, code: ExitCode, lock: Lock, now: float) -> GoodPass | FailedPass:
@@ -321,12 +343,10 @@ def keepalive_command(
         process.stopped_by_signals(clock),
         connect_registry(_renewing(installation, passes), clock) as world,
     ):
-        between = BetweenPasses(world, interval=passes.interval) if passes.daemon else None
+        between = process.collecting_garbage(_between(world, passes))
 
         def one_pass() -> PassReport:
             with installation.waits.seen():
                 return keepalive(world, settings, cluster)
 
-        return run_passes(
-            one_pass, clock, schedule, report_pass, process.collecting_garbage(between)
-        )
+        return run_passes(one_pass, clock, schedule, report_pass, between)

@@ -54,7 +54,9 @@ class _Collector(Collector):
                     metric.name, metric.help, buckets=buckets, sum_value=total
                 )
                 continue
-            kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+            kind: type[CounterMetricFamily | GaugeMetricFamily] = GaugeMetricFamily
+            if metric.kind == "counter":
+                kind = CounterMetricFamily
             family = kind(metric.name, metric.help, labels=metric.labels)
             for labels, value in sorted(series.items()):
                 family.add_metric(labels, value)
@@ -89,8 +91,11 @@ def good_in_file(path: Path) -> float | None:
     has none."""
     try:
         with open_regular(path) as file:
-            match = _EARLIER.search(file.read(_MOST_BYTES).decode())
-        return float(match[1]) if match else None
+            written = file.read(_MOST_BYTES).decode()
+        match = _EARLIER.search(written)
+        if match is None:
+            return None
+        return float(match[1])
     except (OSError, ValueError):
         return None
 

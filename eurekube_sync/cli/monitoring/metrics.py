@@ -187,18 +187,18 @@ def scope_text(scope: Scope) -> str:
 
 def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values, Values]:
     """Return the gauges that the pass sets, and what it adds to the counters."""
+    unread = _Counts()
+    unread[Server.KUBERNETES.value,] = len(unread_of(report))
+    unread[Server.EUREKA.value,] = int(isinstance(report.registry, Unknown))
     gauges: dict[Metric, Mapping[tuple[str, ...], float]] = {
         LAST_PASS: {(): now},
         EXIT_CODE: {(): float(code)},
-        UNKNOWN: {
-            (Server.KUBERNETES.value,): float(len(unread_of(report))),
-            (Server.EUREKA.value,): float(isinstance(report.registry, Unknown)),
-        },
+        UNKNOWN: unread,
     }
-    if not report.settings.dry_run:
+    if not report.settings.dry_run:  # which renews nothing
         failures = report.outcomes.failures
-        at_risk = sum(isinstance(outcome.action, Renew) for outcome in failures)
-        gauges[AT_RISK] = {(): float(at_risk)}
+        at_risk = [outcome for outcome in failures if isinstance(outcome.action, Renew)]
+        gauges[AT_RISK] = {(): len(at_risk)}
         if code in GOOD:
             gauges[LAST_GOOD] = {(scope_text(report.settings.scope),): now}
     if isinstance(report.registry, Complete) and report.desired is not None:
@@ -212,6 +212,7 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values,
         gauges[HELD] = _held(report.held, HOLD_REASONS)
         gauges[HELD_PODS] = _held_pods(report)
         gauges[LOST] = {(): float(len(lost))}
+    # Without Eureka's list it is unknown which endpoints the imports should have.
     if report.imports is not None and report.imports.registry is None:
         statuses = report.imports.all_statuses.values()
         gauges[IMPORTS] = _conditions(statuses)
@@ -219,16 +220,24 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values,
         gauges[HELD_ENDPOINTS] = _held(report.imports.held, IMPORT_HOLD_REASONS)
     added: dict[Metric, Mapping[tuple[str, ...], float]] = {PASSES: {(code.name,): 1.0}}
     if INSTANCES in gauges:
-        added[UNREADY] = _unready(report, {app for app, _ in gauges[INSTANCES]})
-    actions = _Counts()
-    for outcome in report.outcomes.by_key.values():
-        actions[type(outcome.action).__name__, outcome.result.value] += 1
-    actions["Renew", "Done"] += report.renewed_between
-    added[ACTIONS] = +actions
+        apps = {app for app, _ in gauges[INSTANCES]}
+        added[UNREADY] = _unready(report, apps)
+    added[ACTIONS] = _actions(report)
     return gauges, added
 
 
 _Counts: TypeAlias = Counter[tuple[str, ...]]
+
+
+def _actions(report: PassReport) -> _Counts:
+    """Count the actions by kind and result, with the renewals since the previous pass."""
+    counts = _Counts()
+    for outcome in report.outcomes.by_key.values():
+        kind = type(outcome.action).__name__
+        counts[kind, outcome.result.value] += 1
+    if report.renewed_between:
+        counts["Renew", "Done"] += report.renewed_between
+    return counts
 
 
 def _instances(report: PassReport, observed: Observed) -> _Counts:
@@ -246,11 +255,13 @@ def _unready(report: PassReport, apps: Iterable[str]) -> _Counts:
     """Count 1 for each app that callers lost an instance of because its pod was not ready any more,
     and 0 for the others: Prometheus sees no increase of a series that begins with 1."""
     counts = _Counts({(app,): 0 for app in apps})
+    if report.desired is None:
+        return counts
     for outcome in report.outcomes.others:
         action = outcome.action
         if outcome.failed or action.syncer is None or not removes(action):
             continue
-        claim = report.desired.claims.get(action.syncer) if report.desired else None
+        claim = report.desired.claims.get(action.syncer)
         # An endpoint that is missing is no sign of this: a rollout has those, too.
         if isinstance(claim, Serving) and action.key in claim.unready:
             counts[action.key.app,] = 1
@@ -284,9 +295,10 @@ def _bad_conditions(
     bad: dict[str, list[tuple[int, str, str, str]]] = {type_: [] for type_ in _BAD_STATUSES}
     for ref, status in statuses.items():
         for condition in status.conditions:
-            if _BAD_STATUSES.get(condition.type) is condition.status:
-                rank = _rank(condition.reason)
-                bad[condition.type].append((rank, ref.namespace, ref.name, condition.reason))
+            if _BAD_STATUSES.get(condition.type) is not condition.status:
+                continue  # nearly always
+            rank = _rank(condition.reason)
+            bad[condition.type].append((rank, ref.namespace, ref.name, condition.reason))
     counts = _Counts()
     for type_, conditions in bad.items():
         # A zero, too: a Pushgateway keeps the last values of a metric without any series.
@@ -303,33 +315,42 @@ def _rank(reason: str) -> int:
     """Return how bad a reason is: 0 if callers do not find the app, 2 if somebody asked for it."""
     if reason == Reason.LAST_INSTANCE_LOST:
         return 0
-    return 2 if reason in _ASKED_FOR else 1
+    if reason in _ASKED_FOR:
+        return 2
+    return 1
 
 
 def _endpoints(report: ImportReport) -> _Counts:
     counts = _Counts({("written",): 0, ("missing",): 0})
-    kept = report.plan.kept
     for ref, claim in report.claims.items():
-        if isinstance(claim, Importing):
-            outcome = report.outcomes.get(ref)
-            written, wanted = count_of(claim, outcome, kept.get(ref, ()))
-            counts["written",] += written
-            counts["missing",] += wanted - written
+        if not isinstance(claim, Importing):
+            continue
+        outcome = report.outcomes.get(ref)
+        kept = report.plan.kept.get(ref, ())
+        written, wanted = count_of(claim, outcome, kept)
+        counts["written",] += written
+        counts["missing",] += wanted - written
     return counts
 
 
 def _held(held: Held | None, reasons: Iterable[Reason]) -> _Counts:
     # Zeros, too: a Pushgateway keeps the last value of a series that is not pushed.
     counts = _Counts({(reason.value,): 0 for reason in reasons})
-    for hold in held.holds if held else ():
+    if held is None:
+        return counts
+    for hold in held.holds:
         counts[hold.reason.value,] += len(hold.removals)
     return counts
 
 
 def _held_pods(report: PassReport) -> _Counts:
     counts = _Counts({(state.value,): 0 for state in PodState})
-    evidence = report.held.evidence() if report.held else None
-    for state, number in evidence.counts.items() if evidence else ():
+    if report.held is None:
+        return counts
+    evidence = report.held.evidence()
+    if evidence is None:
+        return counts
+    for state, number in evidence.counts.items():
         counts[state.value,] += number
     return counts
 
@@ -377,7 +398,10 @@ class Monitor:
     ) -> None:
         """Take the longest time `allowed` between two calls of `turned`, in seconds. Only a process
         with a status page `keeps_reports`."""
-        self.clock, self.owner, self.scope, self._allowed = clock, owner, scope, allowed
+        self.clock = clock
+        self.owner = owner
+        self.scope = scope
+        self._allowed = allowed
         self.passes: tuple[Passed, ...] = ()  # the latest first
         self.latest: Seen | None = None  # of the last pass
         self.known: Seen | None = None  # of the last pass that knew the syncers
@@ -424,13 +448,15 @@ class Monitor:
             if LAST_GOOD in self._gauges:
                 kept[LAST_GOOD] = self._gauges[LAST_GOOD]
             self._gauges = kept
-            self.latest = self.known = None
+            self.latest = None
+            self.known = None
         self.turned()
 
     def was_good(self, at: float) -> None:
         """Take over the time of an earlier process's last good pass, in Unix seconds."""
         with self._guard:
-            last = max([at, *self._gauges.get(LAST_GOOD, {}).values()])
+            own = self._gauges.get(LAST_GOOD, {})
+            last = max([at, *own.values()])
             self._gauges = {**self._gauges, LAST_GOOD: {(self.scope,): last}}
 
     def passed(self, report: PassReport, code: ExitCode, summary: str, seconds: float) -> None:
@@ -444,6 +470,7 @@ class Monitor:
             self.passes = (passed, *self.passes[: KEPT_PASSES - 1])
             if self._keeps_reports:
                 self.latest = Seen(passed=passed, report=report)
+                # Without a status, only a good pass knows that there are no syncers.
                 if report.all_statuses or code in GOOD:
                     self.known = self.latest
         self.ready = True
@@ -455,7 +482,8 @@ class Monitor:
     @property
     def live(self) -> bool:
         """Whether the loop still runs. A server that does not answer does not stop it."""
-        return self.clock.monotonic() - self._turned <= self._allowed
+        waited = self.clock.monotonic() - self._turned
+        return waited <= self._allowed
 
     @property
     def lock(self) -> str:
@@ -463,7 +491,9 @@ class Monitor:
         if self._lock is None:
             return ""
         name, held = self._lock
-        return f"{name}: held" if held() else f"{name}: not held"
+        if held():
+            return f"{name}: held"
+        return f"{name}: not held"
 
     def values(self) -> Values:
         with self._guard:
@@ -485,4 +515,6 @@ def _took(*seconds: float) -> Mapping[tuple[str, ...], float]:
     for bound in _BUCKETS:
         within = [duration for duration in seconds if duration <= bound]
         buckets[f"{bound:g}",] = float(len(within))
-    return {**buckets, ("+Inf",): float(len(seconds)), SUM: sum(seconds)}
+    buckets["+Inf",] = float(len(seconds))
+    buckets[SUM] = sum(seconds)
+    return buckets

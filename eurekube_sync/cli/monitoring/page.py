@@ -33,7 +33,7 @@ from eurekube_sync.explain.links import Explanation
 from eurekube_sync.explain.overview import parse_condition
 from eurekube_sync.model.docs import help_on, page
 from eurekube_sync.model.imports import ImportRef
-from eurekube_sync.model.kubernetes import GoodPass, LockRecord, SyncerRef
+from eurekube_sync.model.kubernetes import Condition, GoodPass, LockRecord, SyncerRef
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sanitize import printable
@@ -80,10 +80,13 @@ class Query:
     def link(self, **changes: Any) -> str:
         """Return this query with changes, as the address of the first page."""
         changed = replace(self, **changes)
-        fields = {"ns": changed.ns, "q": changed.q, "state": changed.state}
-        fields["reload"] = "on" if changed.reload else ""
+        fields = {"ns": changed.ns, "q": changed.q, "state": changed.state, "reload": ""}
+        if changed.reload:
+            fields["reload"] = "on"
         given = {name: value for name, value in fields.items() if value}
-        return f"?{urlencode(given)}" if given else "."
+        if not given:
+            return "."
+        return f"?{urlencode(given)}"
 
 
 NEEDING = "needing"  # a value of `?state=`: all rows that need somebody
@@ -94,16 +97,17 @@ def parse_query(text: str) -> Query:
     ValueError with a message for the visitor: a typo would show nothing, and look like a cluster
     without syncers."""
     fields = parse_qs(text, max_num_fields=_MOST_FIELDS)
-    given = {name: values[-1].strip() for name, values in fields.items()}
-    for name in ("ns", "q", "state"):
-        if len(given.get(name, "")) > _MOST_GIVEN:
+    given = {"ns": "", "q": "", "state": ""}
+    for name in given:
+        if name in fields:
+            last = fields[name][-1]
+            given[name] = last.strip()
+        if len(given[name]) > _MOST_GIVEN:
             raise ValueError(f"{name} has at most {_MOST_GIVEN} characters")
-    state = given.get("state", "")
+    state = given["state"]
     if state and state not in (NEEDING, *State):
         state = parse_condition(state)
-    return Query(
-        ns=given.get("ns", ""), q=given.get("q", ""), state=state, reload="reload" in given
-    )
+    return Query(ns=given["ns"], q=given["q"], state=state, reload="reload" in fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,52 +164,72 @@ class Page:
 
     def first(self, query: str) -> Answer:
         """Answer with the page of all."""
-        status, wrong, asked = 200, "", Query()
+        status = 200
+        wrong = ""
+        asked = Query()
         try:
             asked = parse_query(query)
         except ValueError as error:
-            status, wrong = 400, str(error)
+            status = 400
+            wrong = str(error)
         with self._guard:
-            known = self._monitor.known
-            return _answer(status, "first.html", {**self._of_all(asked, known), "wrong": wrong})
+            values = self._of_all(asked, self._monitor.known)
+            values["wrong"] = wrong
+            return _answer(status, "first.html", values)
 
     def single(self, path: str) -> Answer:
         """Answer with the page of a syncer or an import, such as `syncer/shop/cart`, and with 404
         if there is none."""
-        kind, *names = [unquote(part) for part in path.split("/")]
-        root = "../" * min(path.count("/"), _MOST_FIELDS)
+        asked = [unquote(part) for part in path.split("/")]
+        depth = min(path.count("/"), _MOST_FIELDS)
+        root = "../" * depth
         with self._guard:
             known = self._monitor.known
-            if known is not None and kind in list(Kind) and len(names) == 2:
+            if known is not None:
                 for row in self._rows_of(known):
-                    if [row.kind, row.namespace, row.name] == [kind, *names]:
-                        values = {**self._of_one(row, known), "root": root}
+                    if [row.kind, row.namespace, row.name] == asked:
+                        values = self._of_row(row, known)
+                        values["root"] = root
                         return _answer(200, "single.html", values)
-            values = {**self._head(known), "asked": cut(path, MOST_CHARACTERS), "root": root}
+            values = self._head(known)
+            values["asked"] = cut(path, MOST_CHARACTERS)
+            values["root"] = root
             return _answer(404, "missing.html", values)
 
     def _rows_of(self, known: Seen) -> list[Row]:
         """Return the rows of the last pass that knew the syncers."""
-        rows = self._rows.get(known)
-        if rows is None:
-            rows = self._rows[known] = rows_of(known.report)
-        return rows
+        if known not in self._rows:
+            self._rows[known] = rows_of(known.report)
+        return self._rows[known]
 
     def _head(self, known: Seen | None) -> dict[str, Any]:
         """Return what each page says of the process."""
         monitor = self._monitor
-        return {
+        values: dict[str, Any] = {
             "owner": monitor.owner,
             "now": monitor.clock.now(),
-            "known": known.passed if known else None,
-            "is_old": known is not None and known is not monitor.latest,
+            "known": None,
+            "is_old": False,
         }
+        if known is not None:
+            values["known"] = known.passed
+            values["is_old"] = known is not monitor.latest
+        return values
 
     def _of_all(self, query: Query, known: Seen | None) -> dict[str, Any]:
+        """Return what the page of all shows."""
         monitor = self._monitor
+        rows: list[Row] = []
+        cluster = None
+        if known is not None:
+            rows = self._rows_of(known)
+            cluster = known.report.cluster
         latest = monitor.latest
-        rows = self._rows_of(known) if known else []
-        problems = _problems(latest.report) if latest else []
+        problems: list[Problem] = []
+        holds: list[Hold] = []
+        if latest is not None:
+            problems = _problems(latest.report)
+            holds = list(_holds(latest.report))
         return {
             **self._head(known),
             "query": query,
@@ -218,14 +242,14 @@ class Page:
             "states": list(State),
             "reasons": _reasons_in(rows),
             "numbers": list(_numbers(monitor)),
-            "holds": list(_holds(latest.report)) if latest else [],
+            "holds": holds,
             "problems": problems[:_MOST_PROBLEMS],
             "more_problems": max(0, len(problems) - _MOST_PROBLEMS),
             "passes": monitor.passes,
             "good": GOOD,
             "next_pass": self._next(latest),
             "servers": list(_servers(monitor)),
-            "cluster": known.report.cluster if known else None,
+            "cluster": cluster,
             "scope": monitor.scope,
             "lock": monitor.lock,
             "version": __version__,
@@ -235,22 +259,28 @@ class Page:
         """Return when the next pass begins, in Unix seconds; None if nobody knows."""
         if latest is None or self._interval is None:
             return None
-        return max(latest.report.at + self._interval, latest.passed.at)
+        # A pass that took longer than the interval is followed by the next at once.
+        due = latest.report.at + self._interval
+        return max(due, latest.passed.at)
 
-    def _of_one(self, row: Row, known: Seen) -> dict[str, Any]:
+    def _of_row(self, row: Row, known: Seen) -> dict[str, Any]:
+        """Return what the page of a syncer or an import shows."""
+        conditions: Sequence[Condition] = ()
+        if row.status is not None:
+            conditions = row.status.conditions
         return {
             **self._head(known),
             "row": row,
             "found": self._explained(row, known),
-            "conditions": row.status.conditions if row.status else (),
+            "conditions": conditions,
             "what": _what(row),
         }
 
     def _explained(self, row: Row, known: Seen) -> Explanation | None:
-        look = self._looks.get(known)
-        if look is None:
+        if known not in self._looks:
             lock = LockRecord(holder="", good=self._last_good(known))
-            look = self._looks[known] = look_after(known.report, at=known.passed.at, lock=lock)
+            self._looks[known] = look_after(known.report, at=known.passed.at, lock=lock)
+        look = self._looks[known]
         if row.kind is Kind.IMPORT:
             return explain_import_after(look, ImportRef(row.namespace, row.name))
         return explain_after(look, SyncerRef(row.namespace, row.name))
@@ -303,14 +333,20 @@ def _shown(rows: Sequence[Row]) -> list[Row]:
 def _what(row: Row) -> str:
     """Return the row's object as `explain` takes it."""
     name = f"{row.namespace}/{row.name}"
-    return f"eimp/{name}" if row.kind is Kind.IMPORT else name
+    if row.kind is Kind.IMPORT:
+        return f"eimp/{name}"
+    return name
 
 
 def _reasons_in(rows: Sequence[Row]) -> list[tuple[str, int]]:
     """Return the reasons of the rows that need somebody, the most frequent first."""
-    counts = Counter(row.reason for row in rows if not row.is_quiet)
-    known = [(reason, count) for reason, count in counts.items() if reason in list(Reason)]
-    return sorted(known, key=lambda pair: (-pair[1], pair[0]))
+    known = frozenset(Reason)
+    counts: Counter[str] = Counter()
+    for row in rows:
+        if not row.is_quiet and row.reason in known:
+            counts[row.reason] += 1
+    by_name = sorted(counts.items())
+    return sorted(by_name, key=lambda pair: pair[1], reverse=True)
 
 
 def _numbers(monitor: Monitor) -> Iterator[tuple[str, int, bool]]:
@@ -334,16 +370,17 @@ _TROUBLES = {LOST: "apps without an UP instance", AT_RISK: "leases at risk"}
 def _holds(report: PassReport) -> Iterator[Hold]:
     """Yield what is held of instances, then what is held of the endpoints of imports."""
     if report.held is not None:
-        evidence = report.held.evidence()
         syncers = holding(report, report.held)
-        yield replace(
+        hold = replace(
             _hold(report, report.held, "removal", "removals"),
             since=held_since(report.all_statuses),
-            evidence=evidence.sentence if evidence else "",
-            warns=evidence is not None and evidence.advice.warns,
             look_at=syncers[:_MOST_LOOKED_AT],
             more=max(0, len(syncers) - _MOST_LOOKED_AT),
         )
+        evidence = report.held.evidence()
+        if evidence is not None:
+            hold = replace(hold, evidence=evidence.sentence, warns=evidence.advice.warns)
+        yield hold
     imports = report.imports
     if imports is not None and imports.held is not None:
         hold = _hold(report, imports.held, "removal of an endpoint", "removals of endpoints")
@@ -352,8 +389,10 @@ def _holds(report: PassReport) -> Iterator[Hold]:
 
 def _hold(report: PassReport, held: Held, removal: str, removals: str) -> Hold:
     number = len(held.removals)
+    what = counted(number, removal, removals)
+    verb = one_or_more(number, "waits", "wait")
     return Hold(
-        what=f"{counted(number, removal, removals)} {one_or_more(number, 'waits', 'wait')}",
+        what=f"{what} {verb}",
         plan_id=held.plan_id,
         why=held.reason,
         approve=approve_command(held.plan_id, report.settings.options),
@@ -384,7 +423,8 @@ def _servers(monitor: Monitor) -> Iterator[tuple[str, str, float | None, bool]]:
 
 
 def _answer(status: int, template: str, values: Mapping[str, Any]) -> Answer:
-    return Answer(status, _TEMPLATES.get_template(template).render(values).encode())
+    page = _TEMPLATES.get_template(template).render(values)
+    return Answer(status, page.encode())
 
 
 def _shown_text(value: Any) -> Any:
@@ -419,7 +459,8 @@ def _environment() -> Environment:
 _TEMPLATES = _environment()
 _STYLE = _TEMPLATES.get_template("style.css").render()
 _TEMPLATES.globals["style"] = Markup(_STYLE)  # our own file
-_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+_DIGEST = hashlib.sha256(_STYLE.encode()).digest()
+_HASH = base64.b64encode(_DIGEST).decode()
 POLICY = (
     f"default-src 'none'; style-src 'sha256-{_HASH}'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"

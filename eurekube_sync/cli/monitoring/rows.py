@@ -68,7 +68,9 @@ class Row:
     @property
     def help(self) -> str:
         """The address of the help for its reason; empty for a reason of another version."""
-        return help_on(self.reason) if self.reason in list(Reason) else ""
+        if self.reason not in list(Reason):
+            return ""
+        return help_on(self.reason)
 
     @property
     def is_quiet(self) -> bool:
@@ -77,28 +79,36 @@ class Row:
 
     def has(self, text: str) -> bool:
         """Whether its name, an app or the reason contains this text, in upper or lower case."""
-        named = (f"{self.namespace}/{self.name}", self.reason, *self.apps)
-        return any(text.lower() in name.lower() for name in named)
+        wanted = text.lower()
+        names = (f"{self.namespace}/{self.name}", self.reason, *self.apps)
+        return any(wanted in name.lower() for name in names)
 
     def is_in(self, state: str) -> bool:
         """Whether it has this state, reason or condition."""
-        return state in (self.state.value, self.reason) or has_condition(self.status, state)
+        if state in (self.state.value, self.reason):
+            return True
+        return has_condition(self.status, state)
 
 
 def link_of(kind: str, ref: tuple[str, str]) -> str:
     """Return the address of the page of a syncer or an import, relative to the first page."""
-    return "/".join(quote(part, safe="") for part in (kind, *ref))
+    parts = [quote(part, safe="") for part in (kind, *ref)]
+    return "/".join(parts)
 
 
 def rows_of(report: PassReport) -> list[Row]:
     """Return the rows of all syncers and imports, the worst first."""
     rows = [*_of_syncers(report), *_of_other_classes(report), *_of_imports(report)]
-    order = list(State)
-    rows.sort(key=lambda row: (order.index(row.state), row.serves, row.namespace, row.name))
-    return rows
+    states = list(State)
+
+    def order(row: Row) -> tuple[int, bool, str, str]:
+        return states.index(row.state), row.serves, row.namespace, row.name
+
+    return sorted(rows, key=order)
 
 
 def _of_syncers(report: PassReport) -> Iterator[Row]:
+    """Yield a row for each syncer of this class."""
     for ref, claim in claims_in(report).items():
         status = report.all_statuses.get(ref)
         if status is None and isinstance(claim, Deleting):
@@ -106,7 +116,8 @@ def _of_syncers(report: PassReport) -> Iterator[Row]:
         reason, why = account(report, ref, claim)
         told = _most_urgent(status)
         if told is not None:
-            reason, why = told.reason, told.message
+            reason = told.reason
+            why = told.message
         row = Row(
             kind=Kind.SYNCER,
             namespace=ref.namespace,
@@ -118,11 +129,13 @@ def _of_syncers(report: PassReport) -> Iterator[Row]:
             status=status,
             claim=claim,
         )
-        if status is not None:
-            row = replace(row, apps=status.apps, ready=status.ready, serves=status.up > 0)
-            # One ready pod makes a syncer Ready. The others still need somebody.
-            if row.state is State.READY and status.up < status.desired:
-                row = replace(row, state=State.PROBLEM)
+        if status is None:
+            yield row
+            continue
+        row = replace(row, apps=status.apps, ready=status.ready, serves=status.up > 0)
+        # One ready pod makes a syncer Ready. The others still need somebody.
+        if row.state is State.READY and status.up < status.desired:
+            row = replace(row, state=State.PROBLEM)
         yield row
 
 
@@ -139,12 +152,13 @@ def _of_other_classes(report: PassReport) -> Iterator[Row]:
 
 
 def _of_imports(report: PassReport) -> Iterator[Row]:
+    """Yield a row for each import; none if imports are off."""
     if report.imports is None:
         return
     for ref, claim in report.imports.claims.items():
         status = report.imports.all_statuses.get(ref)
         if status is None and isinstance(claim, Ending):
-            continue
+            continue  # as of a syncer
         reason, why = _account_of_import(claim, status)
         row = Row(
             kind=Kind.IMPORT,
@@ -158,7 +172,8 @@ def _of_imports(report: PassReport) -> Iterator[Row]:
             claim=claim,
         )
         if isinstance(claim, Importing):
-            row = replace(row, apps=(claim.spec.app or claim.spec.vip_address or "",))
+            name = claim.spec.app or claim.spec.vip_address or ""
+            row = replace(row, apps=(name,))
         if status is not None:
             row = replace(row, ready=status.ready)
         yield row
@@ -171,7 +186,9 @@ def _account_of_import(claim: ImportClaim, status: CustomStatus | None) -> tuple
     told = _most_urgent(status)
     if told is None and status is not None:
         told = status.condition("Ready")
-    return ("", "") if told is None else (told.reason, told.message)
+    if told is None:
+        return "", ""
+    return told.reason, told.message
 
 
 def _state(status: CustomStatus | None) -> State:
@@ -184,12 +201,16 @@ def _state(status: CustomStatus | None) -> State:
     | True          | yes                                    | PROBLEM   |
     | True          | no                                     | READY     |
     """
-    ready = status.condition("Ready") if status else None
+    if status is None:
+        return State.UNKNOWN
+    ready = status.condition("Ready")
     if ready is None or ready.status is ConditionStatus.UNKNOWN:
         return State.UNKNOWN
     if ready.status is ConditionStatus.FALSE:
         return State.NOT_READY
-    return State.READY if _most_urgent(status) is None else State.PROBLEM
+    if _most_urgent(status) is None:
+        return State.READY
+    return State.PROBLEM
 
 
 def _most_urgent(status: CustomStatus | None) -> Condition | None:
@@ -200,10 +221,13 @@ def _most_urgent(status: CustomStatus | None) -> Condition | None:
         condition = status.condition(type_)
         if condition is not None and condition.status is ConditionStatus.TRUE:
             return condition
-    ready, synced = status.condition("Ready"), status.condition("Synced")
-    if ready is None or ready.status is not ConditionStatus.TRUE or synced is None:
+    ready = status.condition("Ready")
+    if ready is None or ready.status is not ConditionStatus.TRUE:
         return None
-    return None if synced.status is ConditionStatus.TRUE else synced
+    synced = status.condition("Synced")
+    if synced is None or synced.status is ConditionStatus.TRUE:
+        return None
+    return synced
 
 
 def _since(status: CustomStatus | None, reason: str, created: float) -> float | None:
@@ -211,10 +235,13 @@ def _since(status: CustomStatus | None, reason: str, created: float) -> float | 
     else Ready. Without a status, since the creation."""
     if status is None or not status.conditions:
         return created
-    times = [
-        condition.last_transition for condition in status.conditions if condition.reason == reason
-    ]
+    times: list[float] = []
+    for condition in status.conditions:
+        if condition.reason == reason:
+            times.append(condition.last_transition)
+    if times:
+        return max(times)
     ready = status.condition("Ready")
-    if not times and ready is not None:
-        times = [ready.last_transition]
-    return max(times, default=None)
+    if ready is None:
+        return None
+    return ready.last_transition

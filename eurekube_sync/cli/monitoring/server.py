@@ -7,6 +7,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socket import AF_INET, AF_INET6, SHUT_RDWR
 from threading import Thread
@@ -56,7 +57,10 @@ def _routes(monitor: Monitor, page: Page) -> Mapping[str, _Route]:
 
 
 def _health(good: bool, why: str) -> _Answer:
-    return _Answer(200, _TEXT, b"ok\n") if good else _Answer(503, _TEXT, f"{why}\n".encode())
+    if good:
+        return _Answer(200, _TEXT, b"ok\n")
+    body = f"{why}\n"
+    return _Answer(503, _TEXT, body.encode())
 
 
 @contextmanager
@@ -71,10 +75,14 @@ def serving(
     except (OSError, OverflowError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise ConfigurationError(f"--listen cannot open {host or '*'}:{port}: {why}") from error
-    shown = f"[{host}]" if ":" in host else host or "0.0.0.0"
-    url = f"http://{shown}:{server.server_address[1]}"
+    shown = host or "0.0.0.0"
+    if ":" in host:
+        shown = f"[{host}]"
+    bound = server.server_address[1]
+    url = f"http://{shown}:{bound}"
     _log.info("listening on %s (/metrics, /livez, /readyz and a status page)", url)
-    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
+    serve = partial(server.serve_forever, poll_interval=0.2)
+    Thread(target=serve, daemon=True).start()
     try:
         yield url
     finally:
@@ -84,7 +92,9 @@ def serving(
 
 class _Server(ThreadingHTTPServer):
     def __init__(self, host: str, port: int, routes: Mapping[str, _Route]) -> None:
-        self.address_family = AF_INET6 if ":" in host else AF_INET
+        self.address_family = AF_INET
+        if ":" in host:
+            self.address_family = AF_INET6
         self.routes = routes
         self._clients: deque[Any] = deque(maxlen=_MOST_CLIENTS)
         super().__init__((host, port), _Connection)
@@ -92,8 +102,9 @@ class _Server(ThreadingHTTPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         """Disconnect the oldest of too many clients, so that a probe is always answered."""
         if len(self._clients) == _MOST_CLIENTS:
+            oldest = self._clients[0]
             with suppress(OSError):  # already disconnected
-                self._clients[0].shutdown(SHUT_RDWR)
+                oldest.shutdown(SHUT_RDWR)
         self._clients.append(request)
         super().process_request(request, client_address)
 
@@ -113,11 +124,13 @@ class _Connection(BaseHTTPRequestHandler):
         path = path.removeprefix("/")
         first, slash, _ = path.partition("/")
         route = self.server.routes.get(first)
+        # The address of a syncer or an import has more parts, and no other has.
         has_parts = first in ("syncer", "import")
         if route is None or bool(slash) is not has_parts:
             self._send(_NOT_FOUND)
-        else:
-            self._send(route(path, query))
+            return
+        answer = route(path, query)
+        self._send(answer)
 
     do_HEAD = do_GET
 
@@ -127,7 +140,9 @@ class _Connection(BaseHTTPRequestHandler):
         self.close_connection = True
         self.request_version = self.protocol_version  # of a broken first line it would be 0.9
         short, _ = self.responses.get(code, ("", ""))
-        self._send(_Answer(code, _TEXT, f"{short.lower() or code}\n".encode()))
+        words = short.lower() or code
+        body = f"{words}\n"
+        self._send(_Answer(code, _TEXT, body.encode()))
 
     def _send(self, answer: _Answer) -> None:
         self.send_response(answer.status)

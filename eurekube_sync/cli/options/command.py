@@ -19,10 +19,11 @@ from eurekube_sync.cli.options.declare import (
     one_value_a_group,
     variable_of,
 )
+from eurekube_sync.model.text import one_or_more
 
-# As wide as the terminal
 WHY_MISSING = f"{__name__}.why_missing"
 """In a context's `meta`: why required options could not be found elsewhere."""
+# As wide as the terminal
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 200}
 _HYPHEN = "\N{NON-BREAKING HYPHEN}"
 
@@ -68,31 +69,40 @@ class Command(WithExamples):
         try:
             left = super().parse_args(ctx, args)
         except click.MissingParameter as error:
-            values, _, _ = self.make_parser(ctx).parse_args(given)
-            missing: list[str] = []
-            for option in self.params:
-                if isinstance(option, Option) and option.required:
-                    value, _ = option.consume_value(ctx, values)
-                    if option.value_is_missing(value):
-                        missing.append(f"'{option.opts[0]}'")
+            missing = self._missing(ctx, given)
             why = ctx.meta.get(WHY_MISSING)
             if len(missing) < 2 and not why:
                 raise
-            noun = "option" if len(missing) == 1 else "options"
-            sentence = f"Missing {noun} {' and '.join(missing)}"
-            raise click.UsageError(f"{sentence}: {why}" if why else f"{sentence}.", ctx) from error
+            noun = one_or_more(len(missing), "option", "options")
+            names = " and ".join(missing)
+            sentence = f"Missing {noun} {names}."
+            if why:
+                sentence = f"Missing {noun} {names}: {why}"
+            raise click.UsageError(sentence, ctx) from error
         if not ctx.resilient_parsing:  # completion, which needs no values
             with augment_usage_errors(ctx):
                 one_value_a_group(self, ctx.params)
         return left
 
+    def _missing(self, ctx: click.Context, given: list[str]) -> list[str]:
+        """Return the required options that these arguments and the variables do not give."""
+        values, _, _ = self.make_parser(ctx).parse_args(given)
+        missing: list[str] = []
+        for option in self.params:
+            if not isinstance(option, Option) or not option.required:
+                continue
+            value, _ = option.consume_value(ctx, values)
+            if option.value_is_missing(value):
+                missing.append(f"'{option.opts[0]}'")
+        return missing
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under their headings, without those that most commands have."""
-        parameters = [
-            parameter
-            for parameter in self.get_params(ctx)
-            if not isinstance(parameter, Option) or parameter.section not in COMMON
-        ]
+        parameters: list[click.Parameter] = []
+        for parameter in self.get_params(ctx):
+            is_common = isinstance(parameter, Option) and parameter.section in COMMON
+            if not is_common:
+                parameters.append(parameter)
         write_options(parameters, ctx, formatter)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -104,19 +114,34 @@ class Command(WithExamples):
             formatter.write_text(
                 'Use "eurekube-sync help options" for the options of login, TLS and calls.'
             )
-        names = [option.long_name for option in options if option.envvar]
-        if names:
-            example = "--eureka-url" if "--eureka-url" in names else names[0]
-            without = ", ".join(option.opts[0] for option in options if not option.envvar)
-            exceptions = f", except {without}" if without else ""
-            formatter.write_paragraph()
-            formatter.write_text(
-                f"Each option can be set by a variable, such as {variable_of([example])} for "
-                f"{example}{exceptions}."
-            )
+        _write_variables(options, formatter)
         formatter.write(
             "\nSee also: eurekube-sync help exit-codes, eurekube-sync help environment\n"
         )
+
+
+def _write_variables(options: Iterable[Option], formatter: click.HelpFormatter) -> None:
+    """Write that options have variables, with an example; nothing if none has."""
+    names: list[str] = []
+    exceptions: list[str] = []
+    for option in options:
+        if option.envvar:
+            names.append(option.long_name)
+        else:
+            exceptions.append(option.opts[0])
+    if not names:
+        return
+    example = names[0]
+    if "--eureka-url" in names:
+        example = "--eureka-url"
+    sentence = (
+        f"Each option can be set by a variable, such as {variable_of([example])} for {example}"
+    )
+    if exceptions:
+        without = ", ".join(exceptions)
+        sentence = f"{sentence}, except {without}"
+    formatter.write_paragraph()
+    formatter.write_text(f"{sentence}.")
 
 
 def write_options(
@@ -141,7 +166,9 @@ def write_options(
 def suggestion(name: str, commands: Iterable[str]) -> str:
     """Return a hint at the command that is most like an unknown name; empty if none is."""
     alike = get_close_matches(name, sorted(commands), n=1)
-    return f" Did you mean {alike[0]!r}?" if alike else ""
+    if not alike:
+        return ""
+    return f" Did you mean {alike[0]!r}?"
 
 
 class Group(WithExamples, click.Group):
@@ -154,8 +181,10 @@ class Group(WithExamples, click.Group):
         except click.NoSuchOption as error:
             option = error.option_name
             for name in given:
-                command = self.get_command(ctx, name) if name in self.list_commands(ctx) else None
-                if command and any(option in param.opts for param in command.params):
+                if name not in self.list_commands(ctx):
+                    continue
+                command = self.get_command(ctx, name)
+                if command and any(option in parameter.opts for parameter in command.params):
                     ctx.fail(f"{option} follows its command: {ctx.command_path} {name} {option}")
             raise
 
@@ -164,7 +193,8 @@ class Group(WithExamples, click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            ctx.fail(f"No such command {name!r}.{suggestion(name, self.list_commands(ctx))}")
+            hint = suggestion(name, self.list_commands(ctx))
+            ctx.fail(f"No such command {name!r}.{hint}")
         return super().resolve_command(ctx, args)
 
 

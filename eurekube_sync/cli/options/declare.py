@@ -75,15 +75,19 @@ def option(*names: str, variable: bool = True, **settings: Any) -> Callable[[F],
     """
     if variable:
         settings.setdefault("envvar", variable_of(names))
-    settings.setdefault("help", HELP.get(next(name for name in names if name.startswith("--"))))
+    settings.setdefault("help", HELP.get(_long_name(names)))
     settings.setdefault("show_default", True)
     return click.option(*names, cls=Option, **settings)
 
 
 def variable_of(names: Sequence[str]) -> str:
-    long_name = next(name for name in names if name.startswith("--"))
-    first, _, _ = long_name.removeprefix("--").partition("/")
+    long_name = _long_name(names).removeprefix("--")
+    first, _, _ = long_name.partition("/")
     return ENVIRONMENT_PREFIX + first.upper().replace("-", "_")
+
+
+def _long_name(names: Sequence[str]) -> str:
+    return next(name for name in names if name.startswith("--"))
 
 
 def check_present(name: str, hint: str | None = None) -> None:
@@ -103,10 +107,10 @@ def on_command_line(parameter: str) -> bool:
     """Return whether the parameter was given on the command line, not by a variable or a
     default."""
     context = click.get_current_context(silent=True)
-    return (
-        context is not None
-        and context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE
-    )
+    if context is None:
+        return False
+    source = context.get_parameter_source(parameter)
+    return source is ParameterSource.COMMANDLINE
 
 
 def group(
@@ -138,8 +142,11 @@ def one_value_a_group(command: click.Command, values: dict[str, Any]) -> None:
     """Replace the values of the options of each `group` by the value that its `parse` makes."""
     # A group that stands among the options of another one was declared after it.
     for name, parse in reversed(getattr(command.callback, "__click_values__", ())):
-        taken = signature(parse).parameters.keys() & values
-        values[name] = parse(**{parameter: values.pop(parameter) for parameter in taken})
+        of_group: dict[str, Any] = {}
+        for parameter in signature(parse).parameters:
+            if parameter in values:
+                of_group[parameter] = values.pop(parameter)
+        values[name] = parse(**of_group)
 
 
 def warn_of_unknown(environ: Mapping[str, str]) -> None:
@@ -173,10 +180,12 @@ def warn_of_unknown(environ: Mapping[str, str]) -> None:
             _log.warning(
                 "the variable %s has no effect: use %s on the command line", name, without[name]
             )
-        else:
-            near = get_close_matches(name, known, n=1, cutoff=_ALIKE)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            _log.warning("the variable %s is unknown and ignored%s", printable(name), hint)
+            continue
+        hint = ""
+        near = get_close_matches(name, known, n=1, cutoff=_ALIKE)
+        if near:
+            hint = f"; did you mean {near[0]}?"
+        _log.warning("the variable %s is unknown and ignored%s", printable(name), hint)
 
 
 def is_no_option(name: str, value: str) -> bool:

@@ -201,11 +201,14 @@ def with_access(
     """Add login and TLS to the options. Reads each file once, and raises ConfigurationError."""
     tls = access.eureka_tls
     _check_tls(tls, addresses)
+    certificate = None
+    if tls.cert:
+        certificate = (tls.cert, tls.key or tls.cert)
     return replace(
         options,
         login=_login(access, addresses, clock),
         ca_file=tls.ca,
-        client_certificate=(tls.cert, tls.key or tls.cert) if tls.cert else None,
+        client_certificate=certificate,
     )
 
 
@@ -215,13 +218,16 @@ def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Cloc
     in_url = any(address.login for address in addresses)
     if access.eureka_token_file:
         if access.eureka_username or in_url:
-            other = "--eureka-username" if access.eureka_username else "in --eureka-url"
+            other = "in --eureka-url"
+            if access.eureka_username:
+                other = "--eureka-username"
             raise ConfigurationError(
                 f"The login of Eureka is given twice, as --eureka-token-file and {other}"
             )
         path = Path(access.eureka_token_file)
         return make_token_login(path, option="--eureka-token-file", clock=clock)
-    user, file = access.eureka_username, access.eureka_password_file
+    user = access.eureka_username
+    file = access.eureka_password_file
     password = os.environ.get(PASSWORD_VARIABLE)
     if file and password:
         raise ConfigurationError(

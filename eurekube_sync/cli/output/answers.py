@@ -77,10 +77,14 @@ def explanations_table(explained: Sequence[Explanation], dropped: Sequence[str])
 
 
 def _explanation(explanation: Explanation) -> Iterator[RenderableType]:
+    """Yield each link of the chain, then the answer, and what to do."""
     for link in explanation.links:
         yield Line(link.text, mark=sign_of(link.mark), indent=2)
+        style = "dim"
+        if link.broken:
+            style = ""
         for detail in link.details:
-            yield Line(detail, indent=4, style="" if link.broken else "dim")
+            yield Line(detail, indent=4, style=style)
     yield Line(f"{explanation.sentence}.", style=_STYLES[explanation.outcome])
     if explanation.fix:
         yield Next(explanation.fix)
@@ -99,13 +103,10 @@ def explanations_data(
 ) -> dict[str, Any]:
     explanations = []
     for explanation in explained:
-        explanations.append(
-            {
-                **msgspec.to_builtins(explanation),
-                "reason": explanation.reason,
-                "docs": explanation.docs,
-            }
-        )
+        data = msgspec.to_builtins(explanation)
+        data["reason"] = explanation.reason
+        data["docs"] = explanation.docs
+        explanations.append(data)
     return {
         **_installation_data(look),
         "droppedByCrd": list(dropped),
@@ -114,9 +115,12 @@ def explanations_data(
 
 
 def _installation_data(look: Look) -> dict[str, Any]:
+    cluster = None
+    if isinstance(look.identity, Complete):
+        cluster = look.identity.data
     return {
         "owner": look.owner or None,
-        "cluster": look.identity.data if isinstance(look.identity, Complete) else None,
+        "cluster": cluster,
         "onlyNamespace": look.narrowed or None,
     }
 
@@ -139,24 +143,36 @@ def findings_table(findings: Sequence[Finding]) -> RenderableType:
         if finding.docs:
             parts.append(Line(f"See {finding.docs}", indent=2, style="dim"))
     counts = Counter(finding.grade for finding in findings)
-    worst = min(counts, key=list(_GRADES).index, default=Grade.OK)
+    worst = Grade.OK
+    for grade in reversed(_GRADES):
+        if counts[grade]:
+            worst = grade
     _, style = _GRADES[worst]
-    return Group(*parts, Text(_how_many(counts), style=style))
+    parts.append(Text(_how_many(counts), style=style))
+    return Group(*parts)
 
 
 def findings_data(findings: Sequence[Finding]) -> dict[str, Any]:
     counts = Counter(finding.grade for finding in findings)
-    data = [{**msgspec.to_builtins(finding), "docs": finding.docs} for finding in findings]
-    return {"summary": _how_many(counts), "findings": data}
+    all_data = []
+    for finding in findings:
+        data = msgspec.to_builtins(finding)
+        data["docs"] = finding.docs
+        all_data.append(data)
+    return {"summary": _how_many(counts), "findings": all_data}
 
 
 def _how_many(counts: Mapping[Grade, int]) -> str:
     parts = []
-    if failed := counts[Grade.FAILED]:
+    failed = counts[Grade.FAILED]
+    if failed:
         parts.append(f"{failed} failed")
-    if warnings := counts[Grade.WARNING]:
+    warnings = counts[Grade.WARNING]
+    if warnings:
         parts.append(counted(warnings, "warning"))
-    return ", ".join([*parts, f"{counted(counts[Grade.OK], 'check')} ok"])
+    checks = counted(counts[Grade.OK], "check")
+    parts.append(f"{checks} ok")
+    return ", ".join(parts)
 
 
 def overview_table(found: Overview, servers: Sequence[str], *, everything: bool) -> RenderableType:
@@ -170,25 +186,33 @@ def overview_table(found: Overview, servers: Sequence[str], *, everything: bool)
     parts += [Line(text, mark=_WARNING) for text in found.dropped]
     parts += [marked(problem.sentence) for problem in found.problems]
     parts += _tables(found, everything=everything)
-    names = found.unselected
-    if names:
-        number = len(names)
-        services = f"{one_or_more(number, 'Service', 'Services')} {some_of(names, 10)}"
-        text = f"{services} {one_or_more(number, 'is', 'are')} selected by no EurekaSyncer"
-        parts.append(Line(text, mark=sign_of(Mark.NOTE)))
-    return Group(*parts, Text(summary(found), style="bold"))
+    if found.unselected:
+        parts.append(_unselected(found.unselected))
+    parts.append(Text(summary(found), style="bold"))
+    return Group(*parts)
+
+
+def _unselected(services: Sequence[str]) -> Line:
+    """Name the Services that no syncer selects."""
+    number = len(services)
+    noun = one_or_more(number, "Service", "Services")
+    verb = one_or_more(number, "is", "are")
+    names = some_of(services, 10)
+    text = f"{noun} {names} {verb} selected by no EurekaSyncer"
+    return Line(text, mark=sign_of(Mark.NOTE))
 
 
 def _not_seen(found: Overview) -> Iterator[Line]:
     """Yield what could not be read, and the namespaces that do not exist."""
-    unread = [(failed.name, failed.source) for failed in found.unread]
+    unknown = sign_of(Mark.UNKNOWN)
     if found.eureka is not None:
-        unread.insert(0, ("Eureka", found.eureka))
-    for name, source in unread:
-        text = f"{name} could not be looked at: {source.message}"
-        if source is found.eureka and found.reached:
+        text = f"Eureka could not be looked at: {found.eureka.message}"
+        if found.reached:
             text = f"{text}. {found.reached}"
-        yield Line(text, mark=sign_of(Mark.UNKNOWN))
+        yield Line(text, mark=unknown)
+    for failed in found.unread:
+        text = f"{failed.name} could not be looked at: {failed.source.message}"
+        yield Line(text, mark=unknown)
     for name in found.look.report.absent:
         yield Line(f"namespace {name} does not exist", mark=sign_of(Mark.BROKEN))
 
@@ -212,6 +236,7 @@ def _tables(found: Overview, *, everything: bool) -> Iterator[RenderableType]:
     all_rows: list[Row | ImportRow] = [*found.rows, *found.imports]
     for shown in all_rows:
         if shown.explanation.broken is not None:
+            # The worst is first: it has the reason to begin with.
             yield Text(f"eurekube-sync help {shown.reason} says what to do", style="dim")
             break
     hidden = len(all_rows) - len(syncers) - len(imports)
@@ -226,62 +251,70 @@ def _head(found: Overview, servers: Sequence[str]) -> str:
     if look.owner:
         head = [f"owner {look.owner}"]
     if isinstance(look.identity, Complete):
-        head.append(f"cluster {look.identity.data[:8]}")
+        cluster = look.identity.data
+        head.append(f"cluster {cluster[:8]}")
     if look.narrowed:
         head.append(f"only namespace {look.narrowed}")
     if servers:
-        how = f"up, {look.list_seconds * 1000:.0f} ms" if found.eureka is None else "not read"
-        head.append(f"Eureka {' or '.join(servers)} {how}")
+        names = " or ".join(servers)
+        state = "not read"
+        if found.eureka is None:
+            milliseconds = look.list_seconds * 1000
+            state = f"up, {milliseconds:.0f} ms"
+        head.append(f"Eureka {names} {state}")
     return "  ".join(head)
 
 
 def _renewals(found: Renewals) -> Iterator[str]:
     """Say how old the renewals are of the instances that were read, and what was not."""
     if found.oldest is not None:
-        read = f"that {one_or_more(found.read, 'was', 'were')} read"
-        yield f"oldest renewal: {span(found.oldest)} ago, of {counted(found.read, 'instance')} {read}"
+        age = span(found.oldest)
+        instances = counted(found.read, "instance")
+        verb = one_or_more(found.read, "was", "were")
+        yield f"oldest renewal: {age} ago, of {instances} that {verb} read"
     if found.unread:
         syncers = counted(found.unread, "more syncer")
-        yield (
-            f"renewals of {syncers}: not read. Eureka's list may lack those of the last "
-            f"{span(LIST_LAG)}"
-        )
+        lag = span(LIST_LAG)
+        yield f"renewals of {syncers}: not read. Eureka's list may lack those of the last {lag}"
 
 
 def _cells(row: Row, now: float) -> tuple[Cell, ...]:
-    sign = _STATES[row.explanation.outcome][0]
-    up, of = row.explanation.up, row.desired
-    ready = f"{up}/{of}"
-    if up is None:
-        ready = f"?/{of}" if of else "-"
-    return (
-        (sign.plain, str(sign.style)),
-        (str(row.syncer.ref), ""),
-        (", ".join(row.apps[:2]) or "-", ""),
-        (ready, ""),
-        (row.reason, str(sign.style)),
-        (_age(row.since, now), ""),
-        (row.why, ""),
-    )
-
-
-def _age(since: float | None, now: float) -> str:
-    age = span(now - since) if since is not None else "-"
-    return f"{age:6}"  # padded, so that the columns do not move with --watch
+    up = row.explanation.up
+    ready = f"{up}/{row.desired}"
+    if up is None and row.desired:
+        ready = f"?/{row.desired}"
+    elif up is None:
+        ready = "-"
+    name = str(row.syncer.ref)
+    return _with_state(row, now, name=name, apps=row.apps[:2], ready=ready, why=row.why)
 
 
 def _import_cells(row: ImportRow, now: float) -> tuple[Cell, ...]:
     found = row.explanation
-    sign = _STATES[found.outcome][0]
-    ready = "-" if found.up is None else f"{found.up}/{found.of}"
+    ready = "-"
+    if found.up is not None:
+        ready = f"{found.up}/{found.of}"
+    why = found.sentence
+    return _with_state(row, now, name=found.about, apps=found.apps, ready=ready, why=why)
+
+
+def _with_state(
+    row: Row | ImportRow, now: float, *, name: str, apps: Sequence[str], ready: str, why: str
+) -> tuple[Cell, ...]:
+    """Return the cells under `_HEADINGS`."""
+    sign, _, _ = _STATES[row.explanation.outcome]
+    style = str(sign.style)
+    age = "-"
+    if row.since is not None:
+        age = span(now - row.since)
     return (
-        (sign.plain, str(sign.style)),
-        (found.about, ""),
-        (", ".join(found.apps) or "-", ""),
+        (sign.plain, style),
+        (name, ""),
+        (", ".join(apps) or "-", ""),
         (ready, ""),
-        (row.reason, str(sign.style)),
-        (_age(row.since, now), ""),
-        (found.sentence, ""),
+        (row.reason, style),
+        (f"{age:6}", ""),  # padded, so that the columns do not move with --watch
+        (why, ""),
     )
 
 
@@ -290,66 +323,98 @@ def summary(found: Overview) -> str:
     unknown."""
     if not found.rows and found.unlisted is not None:
         return "syncers unknown; instances unknown"
-    states = []
-    for outcome, (_, _, words) in _STATES.items():
-        number = found.count(outcome)
-        if number:
-            states.append(f"{number} {words}")
-    parts = ["no EurekaSyncer"]
-    if found.rows:
-        parts = [f"{counted(len(found.rows), 'syncer')}: {', '.join(states)}"]
-    elif found.left_out:
-        parts = ["no EurekaSyncer has that app or condition"]
+    parts = [_syncers(found)]
     if found.unlisted is not None:
         parts.append("other syncers unknown")
     if found.eureka is None:
         up = sum(row.explanation.up or 0 for row in found.rows)
-        parts.append(f"{counted(up, 'instance')} UP")
+        instances = counted(up, "instance")
+        parts.append(f"{instances} UP")
     else:
         parts.append("instances unknown")
     if found.imports:
-        callable_ = found.count_imports(Outcome.REGISTERED)
-        parts.append(f"{counted(len(found.imports), 'import')}: {callable_} callable")
+        imports = counted(len(found.imports), "import")
+        number_callable = found.count_imports(Outcome.REGISTERED)
+        parts.append(f"{imports}: {number_callable} callable")
     if found.held:
-        parts.append(f"{counted(found.held, 'removal')} held")
+        removals = counted(found.held, "removal")
+        parts.append(f"{removals} held")
     if found.conflicts:
         parts.append(f"{found.conflicts} in conflict")
     return "; ".join(parts)
 
 
+def _syncers(found: Overview) -> str:
+    """Count the shown syncers by their state."""
+    if not found.rows:
+        if found.left_out:
+            return "no EurekaSyncer has that app or condition"
+        return "no EurekaSyncer"
+    states = []
+    for outcome, (_, _, words) in _STATES.items():
+        number = found.count(outcome)
+        if number:
+            states.append(f"{number} {words}")
+    syncers = counted(len(found.rows), "syncer")
+    by_state = ", ".join(states)
+    return f"{syncers}: {by_state}"
+
+
 def overview_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
     """Return every syncer, with null for an unknown number."""
-    renewals = found.renewals
     unknown = []
     for failed in found.unread:
         source = failed.source
         unknown.append(
             {"source": failed.name, "cause": source.cause.value, "message": source.message}
         )
+    failing = None
+    if found.failing is not None:
+        failing = found.failing.sentence
+    hold = None
+    if not found.look.narrowed:
+        hold = hold_data(found.look.report)
     return {
         "summary": summary(found),
         "at": rfc_3339(found.look.at),
         **_installation_data(found.look),
-        "eureka": {
-            "servers": list(servers),
-            "read": found.eureka is None,
-            "message": found.eureka.message if found.eureka else None,
-            "oldestRenewalSeconds": round(renewals.oldest) if renewals.oldest is not None else None,
-            "renewalsRead": renewals.read,
-            "renewalsNotRead": renewals.unread,
-        },
+        "eureka": _eureka_data(found, servers),
         "lastPass": found.last_pass.text,
-        "failingPasses": found.failing.sentence if found.failing is not None else None,
+        "failingPasses": failing,
         "syncers": [_row_data(row) for row in found.rows],
         "imports": [_import_data(row) for row in found.imports],
         "absentNamespaces": list(found.look.report.absent),
         "droppedByCrd": list(found.dropped),
         "unselectedServices": list(found.unselected),
         "held": found.held,
-        "hold": None if found.look.narrowed else hold_data(found.look.report),
+        "hold": hold,
         "conflicts": found.conflicts,
         "unknown": unknown,
     }
+
+
+def _eureka_data(found: Overview, servers: Sequence[str]) -> dict[str, Any]:
+    """Return what is known of Eureka and of the renewals there."""
+    message = None
+    if found.eureka is not None:
+        message = found.eureka.message
+    oldest = None
+    if found.renewals.oldest is not None:
+        oldest = round(found.renewals.oldest)
+    return {
+        "servers": list(servers),
+        "read": found.eureka is None,
+        "message": message,
+        "oldestRenewalSeconds": oldest,
+        "renewalsRead": found.renewals.read,
+        "renewalsNotRead": found.renewals.unread,
+    }
+
+
+def _since_data(row: Row | ImportRow) -> str | None:
+    if row.since is None:
+        return None
+    return rfc_3339(row.since)
 
 
 def _row_data(row: Row) -> dict[str, Any]:
@@ -362,7 +427,7 @@ def _row_data(row: Row) -> dict[str, Any]:
         "apps": list(row.apps),
         "up": row.explanation.up,
         "desired": row.desired,
-        "since": rfc_3339(row.since) if row.since is not None else None,
+        "since": _since_data(row),
     }
 
 
@@ -377,7 +442,7 @@ def _import_data(row: ImportRow) -> dict[str, Any]:
         "apps": list(found.apps),
         "written": found.up,
         "wanted": found.of,
-        "since": rfc_3339(row.since) if row.since is not None else None,
+        "since": _since_data(row),
     }
 
 
@@ -389,17 +454,21 @@ def orphans_table(orphans: Orphans) -> RenderableType:
     summary."""
     rows = []
     for orphan in orphans.found:
-        instance, sign = orphan.instance, _FATES[orphan.fate]
-        status, syncer = instance.status.value, syncer_of(instance)
-        rows.append(row_of(instance.key, sign, status, orphan.why, syncer))
-    return rows_table(rows, (*orphans.slices, *orphans.unknown), orphans.summary)
+        instance = orphan.instance
+        sign = _FATES[orphan.fate]
+        status = instance.status.value
+        rows.append(row_of(instance.key, sign, status, orphan.why, syncer_of(instance)))
+    see_to = [*orphans.slices, *orphans.unknown]
+    return rows_table(rows, see_to, orphans.summary)
 
 
 def orphans_data(orphans: Orphans) -> dict[str, Any]:
     data = []
     for orphan in orphans.found:
         instance = _instance(orphan.instance)
-        data.append({**instance, "run": orphan.fate.value, "why": orphan.why})
+        instance["run"] = orphan.fate.value
+        instance["why"] = orphan.why
+        data.append(instance)
     return {
         "summary": orphans.summary,
         "orphans": data,
@@ -413,11 +482,18 @@ def purge_table(report: PurgeReport) -> RenderableType:
     rows = []
     for purged in report.purged:
         instance = purged.instance
-        sign, status, why = "-", f"{instance.status.value} > gone", purged.why
+        was = instance.status.value
+        sign = "-"
+        status = f"{was} > gone"
+        why = purged.why
         if purged.failed:
-            sign, status, why = "!", instance.status.value, purged.detail
+            sign = "!"
+            status = was
+            why = purged.detail
         elif purged.result is Result.GONE:
-            sign, status = " ", "gone"
+            # Eureka had it no more when it was to be cancelled.
+            sign = " "
+            status = "gone"
         rows.append(row_of(instance.key, sign, status, why, syncer_of(instance)))
     return rows_table(rows, report.sentences, report.summary)
 
@@ -425,15 +501,13 @@ def purge_table(report: PurgeReport) -> RenderableType:
 def purge_data(report: PurgeReport) -> dict[str, Any]:
     instances = []
     for purged in report.purged:
-        result = purged.result.value if purged.result else None
-        instances.append(
-            {
-                **_instance(purged.instance),
-                "why": purged.why,
-                "result": result,
-                "detail": purged.detail,
-            }
-        )
+        instance = _instance(purged.instance)
+        instance["why"] = purged.why
+        instance["result"] = None
+        if purged.result is not None:
+            instance["result"] = purged.result.value
+        instance["detail"] = purged.detail
+        instances.append(instance)
     return {
         "command": "purge",
         "dryRun": report.dry_run,
@@ -445,9 +519,12 @@ def purge_data(report: PurgeReport) -> dict[str, Any]:
 
 def _instance(observed: ObservedInstance) -> dict[str, Any]:
     syncer = syncer_of(observed)
+    name = None
+    if syncer is not None:
+        name = str(syncer)
     return {
         "app": observed.key.app,
         "id": observed.key.id,
         "status": observed.status.value,
-        "syncer": str(syncer) if syncer else None,
+        "syncer": name,
     }

@@ -12,6 +12,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from eurekube_sync import __version__
+from eurekube_sync.brake.holds import Held
 from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.options.report import ReportForm
 from eurekube_sync.cli.output.report import (
@@ -39,7 +40,7 @@ from eurekube_sync.controller.diagnosis import unread_of
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Result, Update, removes
-from eurekube_sync.model.eureka import RENEWAL_INTERVAL
+from eurekube_sync.model.eureka import RENEWAL_INTERVAL, InstanceStatus
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sanitize import printable
@@ -75,7 +76,8 @@ def reporter(
     """
     # A daemon also renews between its passes. A single pass does not know when the next one runs.
     renewed_every: float = RENEWAL_INTERVAL
-    if passes.many and not (passes.daemon and passes.interval > RENEWAL_INTERVAL):
+    renews_between = passes.daemon and passes.interval > RENEWAL_INTERVAL
+    if passes.many and not renews_between:
         renewed_every = interval_of(passes.interval, slack=passes.renewal_slack)
     warned = False
     changes = None
@@ -122,24 +124,33 @@ class ChangesOnly:
             self._summed = report.at
             return pass_table(report, at_terminal=at_terminal)
         began = [problem for problem in news.began if not problem.source]
+        told: Iterable[Problem] = began
+        if at_terminal:
+            told = gathered(began)
+        lines = [*_lines(told), *_over(news.ended)]
         rows = _changed_rows(report, began)
-        lines = _lines(gathered(began) if at_terminal else began)
-        lines += _over(news.ended)
-        if not rows and not lines and 0 <= report.at - self._summed < _SUMMARY_SECONDS:
+        since_summary = report.at - self._summed
+        summed_lately = 0 <= since_summary < _SUMMARY_SECONDS  # below 0, the clock was put back
+        if summed_lately and not rows and not lines:
             return None
         self._summed = report.at
-        diff: list[RenderableType] = []
+        parts: list[RenderableType] = []
         if rows:
-            diff.append(Diff(rows))
-        return Group(*diff, *lines, Text(summary(report), style="bold"))
+            parts.append(Diff(rows))
+        return Group(*parts, *lines, Text(summary(report), style="bold"))
 
 
 def _changed_rows(report: PassReport, began: Iterable[Problem]) -> list[Row]:
     """Return the rows of what was done, and those of a hold that began."""
-    rows = rows_of(report)
-    changed = [row for row in rows if row.danger not in _STANDING and row.sign != "!"]
+    changed: list[Row] = []
+    held: list[Row] = []
+    for row in rows_of(report):
+        if row.danger is Danger.HELD:
+            held.append(row)
+        elif row.danger not in _STANDING and row.sign != "!":
+            changed.append(row)
     if any(problem.reason is Reason.REMOVAL_HELD for problem in began):
-        changed += folded(row for row in rows if row.danger is Danger.HELD)
+        changed += folded(held)
     return changed
 
 
@@ -187,7 +198,8 @@ def pass_table(report: PassReport, *, at_terminal: bool = False) -> RenderableTy
         signs = [f"{sign} {meaning}" for sign, meaning in signs_in(rows)]
         parts.append(Text("   ".join(signs), style="dim"))
     parts += _lines(shown)
-    return Group(*parts, Text(summary(report), style="bold"))
+    parts.append(Text(summary(report), style="bold"))
+    return Group(*parts)
 
 
 def pass_markdown(report: PassReport) -> str:
@@ -197,26 +209,44 @@ def pass_markdown(report: PassReport) -> str:
     Only registrations are cut, and the last line of their table says how many.
     """
     rows = list(folded(rows_of(report)))
-    dangerous = [row for row in rows if row.danger is not Danger.REGISTER]
-    registrations = [row for row in rows if row.danger is Danger.REGISTER]
-    lines = [f"### eurekube-sync: {_text(summary(report))}", ""]
+    dangerous: list[Row] = []
+    registrations: list[Row] = []
+    for row in rows:
+        if row.danger is Danger.REGISTER:
+            registrations.append(row)
+        else:
+            dangerous.append(row)
+    heading = _text(summary(report))
+    lines = [f"### eurekube-sync: {heading}", ""]
     if dangerous:
-        lines += [*_markdown_table(dangerous), ""]
+        lines += _markdown_table(dangerous)
+        lines.append("")
     if registrations:
-        left = _MOST_CHARACTERS - sum(map(len, lines))
+        left = _MOST_CHARACTERS - sum(len(line) for line in lines)
         lines += [f"<details><summary>{len(registrations)} to register</summary>", ""]
-        lines += [*_markdown_table(registrations, left), "", "</details>", ""]
+        lines += _markdown_table(registrations, left)
+        lines += ["", "</details>", ""]
     shown = problems(report, with_rows=True)
     if shown:
-        lines += [f"- {_text(problem.sentence)}" for problem in gathered(shown)]
+        for problem in gathered(shown):
+            sentence = _text(problem.sentence)
+            lines.append(f"- {sentence}")
         lines.append("")
     if rows:
-        lines += [", ".join(f"`{sign}` {meaning}" for sign, meaning in signs_in(rows)), ""]
+        signs = [f"`{sign}` {meaning}" for sign, meaning in signs_in(rows)]
+        lines += [", ".join(signs), ""]
+    lines.append(_made_by(report))
+    return "\n".join(lines) + "\n"
+
+
+def _made_by(report: PassReport) -> str:
+    """Return whose pass it was, and when."""
     owner = f"owner `{report.settings.owner}`"
     if report.cluster:
-        owner += f", cluster {_text(report.cluster)}"
-    lines.append(f"{owner}, {rfc_3339(report.at)}, eurekube-sync {__version__}")
-    return "\n".join(lines) + "\n"
+        cluster = _text(report.cluster)
+        owner = f"{owner}, cluster {cluster}"
+    at = rfc_3339(report.at)
+    return f"{owner}, {at}, eurekube-sync {__version__}"
 
 
 def _markdown_table(rows: Sequence[Row], most: float = inf) -> Iterator[str]:
@@ -225,19 +255,23 @@ def _markdown_table(rows: Sequence[Row], most: float = inf) -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     used = 0
     for number, row in enumerate(rows):
-        cells = map(_text, (row.app, row.id, row.status, row.why, row.syncer))
-        line = f"| `{row.sign}` | {' | '.join(cells)} |"
-        used += len(line) + 1
+        texts = (row.app, row.id, row.status, row.why, row.syncer)
+        cells = " | ".join(_text(text) for text in texts)
+        line = f"| `{row.sign}` | {cells} |"
+        used += len(line) + 1  # with its line break
         if used > most:
-            yield f"\n... and {len(rows) - number} more; `-o json` has them all"
+            more = len(rows) - number
+            yield f"\n... and {more} more; `-o json` has them all"
             return
         yield line
 
 
 def _text(words: str) -> str:
     """Escape a text, so that it becomes no markup, link or mention."""
-    escaped = _MARKUP.sub(r"\\\1", printable(words).replace("&", "&amp;"))
-    return _LINK.sub("\u200b", escaped)
+    shown = printable(words)
+    without_entities = shown.replace("&", "&amp;")
+    without_markup = _MARKUP.sub(r"\\\1", without_entities)
+    return _LINK.sub("\u200b", without_markup)
 
 
 def as_data(
@@ -245,7 +279,7 @@ def as_data(
 ) -> dict[str, Any]:
     """Return the report by docs/report.schema.json. Successful renewals are only counted, unless
     `with_renewals`."""
-    plan, batching = report.plan, report.batching
+    plan = report.plan
     actions: list[dict[str, Any]] = []
     for action in plan.actions:
         if with_renewals or not _merely_renewed(action, report):
@@ -255,14 +289,18 @@ def as_data(
     plan_id = None  # what --approve takes
     if report.held is not None:
         plan_id = report.held.plan_id
+        holds += _holds(report.held)
         for removal in report.held.removals:
             assert isinstance(removal, Update | Cancel)  # an import's are not in the plan
             held.append(_action(removal, report))
-        for hold in report.held.holds:
-            count = len(hold.removals)
-            holds.append({"reason": hold.reason.value, "why": hold.text, "count": count})
     elif plan.removals:
         plan_id = removal_id(plan.removals)
+    batching = None
+    if report.batching is not None:
+        batching = {"enabled": report.batching.on, "why": report.batching.why}
+    self_preservation = None
+    if room is not None:
+        self_preservation = _headroom(room)
     return {
         "apiVersion": API_VERSION,
         "version": __version__,
@@ -282,10 +320,17 @@ def as_data(
         "syncers": list(syncers_data(report)),
         "imports": imports_of(report),
         "unknown": list(_unknown(report)),
-        "eurekaBatch": {"enabled": batching.on, "why": batching.why} if batching else None,
-        "selfPreservation": _headroom(room) if room else None,
+        "eurekaBatch": batching,
+        "selfPreservation": self_preservation,
         "messages": sentences(report),
     }
+
+
+def _holds(held: Held) -> Iterator[dict[str, Any]]:
+    """Yield each reason for which removals are held."""
+    for hold in held.holds:
+        count = len(hold.removals)
+        yield {"reason": hold.reason.value, "why": hold.text, "count": count}
 
 
 def imports_of(report: PassReport) -> dict[str, Any] | None:
@@ -294,22 +339,23 @@ def imports_of(report: PassReport) -> dict[str, Any] | None:
         return None
     endpoints = []
     for change in report.imports.plan.changes:
+        kind = type(change).__name__
         endpoints.append(
             {
-                "action": type(change).__name__.lower(),
+                "action": kind.lower(),
                 "import": str(change.import_),
                 "endpoint": str(change.socket),
                 "why": change.why,
             }
         )
+    plan_id = None
+    holds: list[dict[str, Any]] = []
     held = report.imports.held
-    holds = []
-    if held:
-        for hold in held.holds:
-            count = len(hold.removals)
-            holds.append({"reason": hold.reason.value, "why": hold.text, "count": count})
+    if held is not None:
+        plan_id = held.plan_id
+        holds += _holds(held)
     return {
-        "planId": held.plan_id if held else None,
+        "planId": plan_id,
         "endpoints": endpoints,
         "holds": holds,
         "imports": list(imports_data(report)),
@@ -327,11 +373,15 @@ def _blocked(blocked: Blocked) -> dict[str, Any]:
 
 
 def _unknown(report: PassReport) -> Iterator[dict[str, Any]]:
-    sources = [(kubernetes.name, kubernetes.source) for kubernetes in unread_of(report)]
+    """Yield each source that could not be read, Eureka first."""
     if isinstance(report.registry, Unknown):
-        sources.insert(0, ("Eureka", report.registry))
-    for name, source in sources:
-        yield {"source": name, "cause": source.cause.value, "message": source.message}
+        yield _unread("Eureka", report.registry)
+    for failed in unread_of(report):
+        yield _unread(failed.name, failed.source)
+
+
+def _unread(name: str, source: Unknown) -> dict[str, Any]:
+    return {"source": name, "cause": source.cause.value, "message": source.message}
 
 
 def _headroom(room: Headroom) -> dict[str, Any]:
@@ -347,17 +397,22 @@ def _headroom(room: Headroom) -> dict[str, Any]:
 
 
 def _merely_renewed(action: Action, report: PassReport) -> bool:
+    if not isinstance(action, Renew):
+        return False
     outcome = report.outcomes.by_key.get(action.key)
-    return isinstance(action, Renew) and (outcome is None or outcome.result is Result.DONE)
+    return outcome is None or outcome.result is Result.DONE
 
 
 def _action(action: Action, report: PassReport) -> dict[str, Any]:
-    outcome = report.outcomes.by_key.get(action.key)
+    kind = type(action).__name__
+    syncer = None
+    if action.syncer is not None:
+        syncer = str(action.syncer)
     data: dict[str, Any] = {
-        "action": type(action).__name__.lower(),
+        "action": kind.lower(),
         "app": action.key.app,
         "id": action.key.id,
-        "syncer": str(action.syncer) if action.syncer else None,
+        "syncer": syncer,
         "why": action.why,
         "removal": removes(action),
     }
@@ -366,16 +421,25 @@ def _action(action: Action, report: PassReport) -> dict[str, Any]:
             data["status"] = action.instance.status.value
         case Update():
             data["status"] = action.instance.status.value
-            data["changes"] = [
-                {"field": change.field, "was": change.was, "becomes": change.becomes}
-                for change in action.changes
-            ]
+            changes = []
+            for change in action.changes:
+                changes.append(
+                    {"field": change.field, "was": change.was, "becomes": change.becomes}
+                )
+            data["changes"] = changes
         case Cancel():
-            data["was"] = action.was.value if action.was else None
+            data["was"] = _value(action.was)
             data["grounds"] = action.grounds.value
         case Renew():
-            data["status"] = action.status.value if action.status else None
+            data["status"] = _value(action.status)
+    outcome = report.outcomes.by_key.get(action.key)
     if outcome is not None:
         data["result"] = outcome.result.value
         data["detail"] = outcome.detail
     return data
+
+
+def _value(status: InstanceStatus | None) -> str | None:
+    if status is None:
+        return None
+    return status.value

@@ -51,6 +51,7 @@ _CHANGES = {
 
 
 def summary(report: PassReport) -> str:
+    """Return the line that says what a pass did, or what a dry run found."""
     if not report.settings.dry_run:
         return _done(report)
     servers: list[str] = []
@@ -62,16 +63,28 @@ def summary(report: PassReport) -> str:
         names = " and ".join(servers)
         return f"dry run incomplete: {names} could not be read, so changes are unknown"
     counts = _changes(report.plan.actions)
-    parts = [f"{counts[change]} {change}" for change in _CHANGES if counts[change]]
+    parts: list[str] = []
+    for change in _CHANGES:
+        if counts[change]:
+            parts.append(f"{counts[change]} {change}")
     parts += _of_endpoints(report, "to add", "to remove")
     if not parts and report.desired is not None:
         parts.append("nothing to change")
     parts.append(f"{len(report.plan.renewals)} to renew")
     plan = ", ".join(parts) + _troubles(report)
-    again = any(blocked.obstacle is Obstacle.UNREAD for blocked in report.plan.blocked)
-    if again or report.cut_short or any(failed.needed for failed in unread_of(report)):
+    if _is_incomplete(report):
         return f"dry run incomplete, not all changes are known: {plan}"
     return f"dry run: {plan}"
+
+
+def _is_incomplete(report: PassReport) -> bool:
+    """Say whether something that could not be read may hide changes."""
+    if report.cut_short:
+        return True
+    for blocked in report.plan.blocked:
+        if blocked.obstacle is Obstacle.UNREAD:
+            return True
+    return any(failed.needed for failed in unread_of(report))
 
 
 def renewed(report: PassReport) -> int:
@@ -80,17 +93,25 @@ def renewed(report: PassReport) -> int:
 
 
 def _done(report: PassReport) -> str:
-    troubles, outcomes = _troubles(report), report.outcomes
+    """Return the summary of a pass that may write."""
+    outcomes = report.outcomes
+    troubles = _troubles(report)
     counts = _changes(
         outcome.action for outcome in outcomes.others if outcome.result is Result.DONE
     )
-    parts = [f"{counts[change]} {done}" for change, done in _CHANGES.items() if counts[change]]
+    parts: list[str] = []
+    for change, done in _CHANGES.items():
+        if counts[change]:
+            parts.append(f"{counts[change]} {done}")
     parts += _of_endpoints(report, "added", "removed")
     again = outcomes.count(Result.REGISTERED_AGAIN)
-    if not parts and not again and report.view is not None:  # without a view, nothing was compared
-        parts.append("in sync" if _in_sync(report) and not troubles else "nothing changed")
     if again:
         parts.append(f"{again} registered again")
+    if not parts and report.view is not None:  # without a view, nothing was compared
+        state = "nothing changed"
+        if not troubles and _in_sync(report):
+            state = "in sync"
+        parts.append(state)
     parts.append(f"{renewed(report)} renewed")
     return ", ".join(parts) + troubles
 
@@ -99,13 +120,18 @@ def _of_endpoints(report: PassReport, added: str, removed: str) -> list[str]:
     """Return how many endpoints of imports come and go, without those of failed writes."""
     if report.imports is None:
         return []
-    plan, outcomes = report.imports.plan, report.imports.outcomes
-    failed = {ref for ref, outcome in outcomes.items() if outcome.failed}
+    plan = report.imports.plan
+    outcomes = report.imports.outcomes
     parts = []
     for changes, what in ((plan.adds, added), (plan.drops, removed)):
-        count = len([change for change in changes if change.import_ not in failed])
+        count = 0
+        for change in changes:
+            outcome = outcomes.get(change.import_)
+            if outcome is None or not outcome.failed:
+                count += 1
         if count:
-            parts.append(f"{counted(count, 'endpoint')} {what}")
+            endpoints = counted(count, "endpoint")
+            parts.append(f"{endpoints} {what}")
     return parts
 
 
@@ -142,44 +168,59 @@ def _changes(actions: Iterable[Action]) -> Counter[str]:
 def _troubles(report: PassReport) -> str:
     """Return what was not done or not known, after a semicolon; empty if there is nothing."""
     outcomes = report.outcomes
-    apps = len({lost.app for lost in report.lost.values()})
+    lost = len({lost.app for lost in report.lost.values()})
+    lost_apps = one_or_more(lost, "app without an UP instance", "apps without an UP instance")
+    # What the pass had no time for is counted by itself.
+    failed = len(outcomes.failures) - outcomes.count(Result.NOT_TRIED)
+    if report.imports is not None:
+        failed += len(report.imports.failures)
     unread_again = 0
     conflicts = outcomes.count(Result.CONFLICT)
     for blocked in report.plan.blocked:
         if blocked.conflict:
             conflicts += 1
         elif blocked.obstacle is Obstacle.UNREAD and not blocked.late:
-            unread_again += 1
+            unread_again += 1  # a late one is not tried
     not_served = 0
     if report.desired is not None:
         for claim in report.desired.claims.values():
-            not_served += isinstance(claim, NotServed)
-    failed = len(outcomes.failures) - outcomes.count(Result.NOT_TRIED)
-    if report.imports is not None:
-        failed += len(report.imports.failures)
+            if isinstance(claim, NotServed):
+                not_served += 1
+    syncers = one_or_more(not_served, "syncer", "syncers")
     counts = {
-        one_or_more(apps, "app without an UP instance", "apps without an UP instance"): apps,
+        lost_apps: lost,
         "held": held_by(report),
         "failed": failed,
         "not tried": not_tried(report),
         "not changed, because not read again": unread_again,
         "in conflict": conflicts,
-        f"{one_or_more(not_served, 'syncer', 'syncers')} not served": not_served,
+        f"{syncers} not served": not_served,
     }
-    shown = [f"{count} {what}" for what, count in counts.items() if count]
+    troubles: list[str] = []
+    for what, count in counts.items():
+        if count:
+            troubles.append(f"{count} {what}")
     if isinstance(report.registry, Unknown):
-        shown.append("Eureka's list not readable")
-    sources = len(unread_of(report))
-    if sources:
-        shown.append(f"{counted(sources, 'source')} of Kubernetes not readable")
-    return f"; {', '.join(shown)}" if shown else ""
+        troubles.append("Eureka's list not readable")
+    unread = len(unread_of(report))
+    if unread:
+        sources = counted(unread, "source")
+        troubles.append(f"{sources} of Kubernetes not readable")
+    if not troubles:
+        return ""
+    return "; " + ", ".join(troubles)
 
 
 def problems(report: PassReport, *, with_rows: bool) -> list[Problem]:
     """Return all problems, notes last. With rows of instances, a problem that a row shows is left
     out."""
-    shown = [problem for problem in problems_of(report) if not (with_rows and problem.in_rows)]
-    return sorted(shown, key=lambda problem: problem.note)
+    shown: list[Problem] = []
+    for problem in problems_of(report):
+        if with_rows and problem.in_rows:
+            continue
+        shown.append(problem)
+    shown.sort(key=lambda problem: problem.note)
+    return shown
 
 
 def sentences(report: PassReport) -> list[str]:
@@ -196,13 +237,14 @@ def gathered(problems: Sequence[Problem]) -> Iterator[Problem]:
             alike.setdefault((problem.reason, problem.note), []).append(problem)
     for problem in problems:
         group = alike.get((problem.reason, problem.note), [])
-        if not problem.syncer or len(group) <= _GATHERED:
+        more = len(group) - _GATHERED
+        if not problem.syncer or more <= 0:
             yield problem
         elif problem is group[0]:
             names = ", ".join(other.subject for other in group[:_GATHERED])
             text = (
-                f"{len(group)} syncers: {names} and {len(group) - _GATHERED} more (-o json has "
-                f"each); the first: {problem.text}"
+                f"{len(group)} syncers: {names} and {more} more (-o json has each); the first: "
+                f"{problem.text}"
             )
             yield replace(problem, syncer=False, subject=problem.reason.value, text=text)
 
@@ -213,17 +255,21 @@ def hold_data(report: PassReport) -> dict[str, Any] | None:
     held = report.held
     if held is None:
         return None
-    evidence, since = held.evidence(), held_since(report.all_statuses)
-    pods = None
-    if evidence is not None:
-        pods = {state.value: number for state, number in evidence.counts.items()}
-    return {
+    since = held_since(report.all_statuses)
+    data: dict[str, Any] = {
         "planId": held.plan_id,
         "removals": len(held.removals),
-        "since": rfc_3339(since) if since is not None else None,
-        "pods": pods,
-        "advice": evidence.advice.value if evidence else None,
+        "since": None,
+        "pods": None,
+        "advice": None,
     }
+    if since is not None:
+        data["since"] = rfc_3339(since)
+    evidence = held.evidence()
+    if evidence is not None:
+        data["pods"] = {state.value: number for state, number in evidence.counts.items()}
+        data["advice"] = evidence.advice.value
+    return data
 
 
 def syncers_data(report: PassReport) -> Iterator[dict[str, Any]]:
@@ -297,5 +343,9 @@ def account(report: PassReport, ref: SyncerRef, claim: Claim) -> tuple[str, str]
     if account:
         return account
     status = report.all_statuses.get(ref)
-    ready = status.condition("Ready") if status else None
-    return (ready.reason, ready.message) if ready else ("", "")
+    if status is None:
+        return "", ""
+    ready = status.condition("Ready")
+    if ready is None:
+        return "", ""
+    return ready.reason, ready.message

@@ -23,7 +23,8 @@ def prepare_streams() -> None:
     """Replace a closed stream by /dev/null, and escape characters that an output's encoding
     lacks."""
     global _ended, _lost
-    _ended = _lost = False
+    _ended = False
+    _lost = False
     if sys.stdin is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - for the rest of the process
     for name in ("stdout", "stderr"):
@@ -72,31 +73,37 @@ class _Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC)
         time = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        trace = self.formatException(record.exc_info) if record.exc_info else ""
+        message = record.getMessage()
+        trace = ""
+        if record.exc_info:
+            trace = self.formatException(record.exc_info)
         if not self._as_json:
-            lines = [f"{time} {record.levelname} {printable(record.getMessage())}"]
+            lines = [f"{time} {record.levelname} {printable(message)}"]
             if trace:
-                lines += map(printable, trace.split("\n"))
+                lines += [printable(line) for line in trace.split("\n")]
             return "\n".join(lines)
         entry = {
             "time": time,
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": message,
         }
         if trace:
             entry["traceback"] = trace
-        return json_printable(json.dumps(entry, ensure_ascii=False))
+        text = json.dumps(entry, ensure_ascii=False)
+        return json_printable(text)
 
 
 def set_up_logs(*, as_json: bool, verbose: bool) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines(as_json=as_json))
     names = ["eurekube_sync"]
+    level = logging.INFO
     if verbose:
         names.append(_CALLS)
+        level = logging.DEBUG
     for name in names:
         logger = logging.getLogger(name)
         logger.handlers[:] = [handler]
-        logger.setLevel(logging.DEBUG if verbose else logging.INFO)
+        logger.setLevel(level)
         logger.propagate = False

@@ -79,9 +79,11 @@ def console_for(stream: IO[str], *, width: int | None = None) -> Console:
 
 
 def sign_of(mark: Mark) -> Text:
+    """Return the sign of a mark, in plain ASCII if stdout cannot write it."""
     sign, plain, style = _MARKS[mark]
+    encoding = getattr(sys.stdout, "encoding", None) or "ascii"
     try:
-        sign.encode(getattr(sys.stdout, "encoding", None) or "ascii")
+        sign.encode(encoding)
     except (UnicodeEncodeError, LookupError):
         sign = plain
     return Text(sign, style=style)
@@ -106,10 +108,12 @@ class Line:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         head = self._head
-        for line in _wrapped(self._text, console, max(10, options.max_width - head.cell_len)):
+        indent = head.cell_len
+        width = max(10, options.max_width - indent)
+        for line in _wrapped(self._text, console, width):
             line.rstrip()
             yield head + line
-            head = Text(" " * head.cell_len)
+            head = Text(" " * indent)
 
 
 class Next:
@@ -124,15 +128,19 @@ class Next:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         mark = Text(f"{self._word}:", style="bold")
         match = _COMMAND.fullmatch(self._text)
-        if match is None or self._indent + mark.cell_len + 1 + len(self._text) <= options.max_width:
+        width = self._indent + mark.cell_len + 1 + len(self._text)
+        if match is None or width <= options.max_width:
             yield Line(self._text, mark=mark, indent=self._indent)
             return
-        before = (match["before"] or "").rstrip(", ")
+        margin = " " * self._indent
+        before = match["before"] or ""
+        before = before.rstrip(", ")
         if before:
             yield Line(before, mark=mark, indent=self._indent)
         else:
-            yield Text(" " * self._indent) + mark
-        yield Text(f"{' ' * self._indent}  {match['command']}", no_wrap=True, overflow="ignore")
+            yield Text(margin) + mark
+        command = match["command"]
+        yield Text(f"{margin}  {command}", no_wrap=True, overflow="ignore")
 
 
 def marked(sentence: str) -> Line:
@@ -156,49 +164,67 @@ class Columns:
         self._headings = headings
         self._number = max(map(len, self._rows))
         self._widths = [0] * (self._number - 1)
+        self._longest = 0  # of the last cells
         for row in self._rows:
-            if len(row) == self._number:
-                for column, (text, _) in enumerate(row[:-1]):
-                    self._widths[column] = max(self._widths[column], cell_len(text))
-        self._taken = sum(self._widths) + len(_GAP) * len(self._widths)
-        self._longest = max(cell_len(row[-1][0]) for row in self._rows)
+            *cells, (last, _) = row
+            self._longest = max(self._longest, cell_len(last))
+            if len(row) < self._number:
+                continue
+            for column, (text, _) in enumerate(cells):
+                self._widths[column] = max(self._widths[column], cell_len(text))
+        gaps = len(_GAP) * len(self._widths)
+        self._taken = sum(self._widths) + gaps
 
     def beside(self, width: int) -> bool:
         """Return whether the last cells have room beside the others at this width of the
         terminal."""
-        return width - self._taken >= min(_ROOM, self._longest)
+        room = width - self._taken
+        needed = min(_ROOM, self._longest)
+        return room >= needed
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         room = options.max_width - self._taken
         if self._headings and not self.beside(options.max_width):
-            self._rows[0] = (*self._rows[0][:-1], ("", ""))
-        if not console.is_terminal and room >= self._longest:  # rich is too slow for 10,000 rows
-            lines: list[str] = []
-            for row in self._rows:
-                texts = [text for text, _ in (*self._padded(row), row[-1])]
-                lines.append("".join(texts).rstrip() + "\n")
-            yield Segment("".join(lines))
+            # The last cells are below the others, so that nothing stands under their heading.
+            *headings, _ = self._rows[0]
+            self._rows[0] = (*headings, ("", ""))
+        if not console.is_terminal and room >= self._longest:
+            yield self._unwrapped()
             return
         for row in self._rows:
             line = Text.assemble(*self._padded(row))
-            if len(row) == self._number and cell_len(row[-1][0]) > room < _ROOM:
+            text, style = row[-1]
+            lacks_room = room < _ROOM and room < cell_len(text)
+            if lacks_room and len(row) == self._number:
                 line.rstrip()
                 yield line
-                yield Line(row[-1][0], indent=4)
+                yield Line(text, indent=4)
                 continue
-            for part in _wrapped(Text(*row[-1]), console, max(_ROOM, room)):
+            for part in _wrapped(Text(text, style), console, max(_ROOM, room)):
                 line.append_text(part)
                 line.rstrip()
                 yield line
                 line = Text(" " * self._taken)
 
+    def _unwrapped(self) -> Segment:
+        """Return all rows as one text without styles. rich's own way is too slow for 10,000
+        rows."""
+        lines: list[str] = []
+        for row in self._rows:
+            cells = [*self._padded(row), row[-1]]
+            line = "".join(text for text, _ in cells)
+            lines.append(f"{line.rstrip()}\n")
+        return Segment("".join(lines))
+
     def _padded(self, row: tuple[Cell, ...]) -> list[Cell]:
         """Return each cell but the last, filled up to the width of its column."""
-        if len(row) < self._number:
-            return [(text + _GAP, style) for text, style in row[:-1]]
+        is_heading = len(row) < self._number
         cells: list[Cell] = []
-        for (text, style), width in zip(row, self._widths, strict=False):
-            cells.append((text + " " * (width - cell_len(text)) + _GAP, style))
+        for column, (text, style) in enumerate(row[:-1]):
+            padding = ""
+            if not is_heading:
+                padding = " " * (self._widths[column] - cell_len(text))
+            cells.append((f"{text}{padding}{_GAP}", style))
         return cells
 
 
@@ -237,35 +263,48 @@ def row_of(
 def in_order(rows: Iterable[Row]) -> list[Row]:
     """Sort by danger, then by app and instance, with 10.0.0.9 before 10.0.0.10."""
 
+    def padded(number: re.Match[str]) -> str:
+        return number[0].zfill(5)
+
     def place(row: Row) -> tuple[Danger, str, str]:
-        return row.danger, row.app, re.sub(r"\d+", lambda number: number[0].zfill(5), row.id)
+        instance = re.sub(r"\d+", padded, row.id)
+        return row.danger, row.app, instance
 
     return sorted(rows, key=place)
 
 
 def rows_of(report: PassReport) -> list[Row]:
-    outcomes = report.outcomes.by_key
-    rows: list[Row] = []
-    for action in report.plan.changes:
-        if not isinstance(action, Cancel) or action.was is not None:
-            row = _row(action)
-            outcome = outcomes.get(action.key)
-            if outcome is not None and outcome.result in _TROUBLES:
-                row = _troubled(row, outcome)
-            rows.append(row)
+    """Return a row for each change, held removal, and blocked instance of a pass, in order."""
+    rows = list(_rows_of_changes(report))
     if report.held is not None:
         for removal in report.held.removals:
             assert isinstance(removal, Update | Cancel)  # an import's are not in the plan
             row = _row(removal)
-            rows.append(replace(row, sign="=", why=f"HELD: {row.why}", danger=Danger.HELD))
+            why = f"HELD: {row.why}"
+            rows.append(replace(row, sign="=", why=why, danger=Danger.HELD))
     if report.imports is not None:
         rows += _rows_of_imports(report.imports)
     for blocked in report.plan.blocked:
-        sign, danger = "?", Danger.FAILED
+        sign = "?"
+        danger = Danger.FAILED
         if blocked.conflict:
-            sign, danger = "x", Danger.CONFLICT
+            sign = "x"
+            danger = Danger.CONFLICT
         rows.append(row_of(blocked.key, sign, "blocked", blocked.why, blocked.syncer, danger))
     return in_order(rows)
+
+
+def _rows_of_changes(report: PassReport) -> Iterator[Row]:
+    """Yield a row for each change of the plan that a reader of Eureka could see."""
+    outcomes = report.outcomes.by_key
+    for action in report.plan.changes:
+        if isinstance(action, Cancel) and action.was is None:
+            continue  # it makes sure that an instance is gone, which a read did not find
+        row = _row(action)
+        outcome = outcomes.get(action.key)
+        if outcome is not None and outcome.result in _TROUBLES:
+            row = _troubled(row, outcome)
+        yield row
 
 
 def _rows_of_imports(report: ImportReport) -> Iterator[Row]:
@@ -290,8 +329,10 @@ def _rows_of_imports(report: ImportReport) -> Iterator[Row]:
             danger=danger,
         )
         outcome = report.outcomes.get(change.import_)
-        if outcome is not None and outcome.failed and sign != "=":
-            why = "not tried" if outcome.late else f"failed: {outcome.error}"
+        if outcome is not None and outcome.failed and not isinstance(change, Keep):
+            why = f"failed: {outcome.error}"
+            if outcome.late:
+                why = "not tried"
             row = replace(row, sign="!", why=why, danger=Danger.FAILED)
         yield row
 
@@ -323,20 +364,29 @@ def _changes(update: Update) -> str:
     """Return the first changed fields, apart from the status, which has its own column."""
     texts: list[str] = []
     for change in update.changes:
-        if change.field != "status":
-            texts.append(f"{change.field}: {change.was or 'none'} > {change.becomes or 'none'}")
+        if change.field == "status":
+            continue
+        was = change.was or "none"
+        becomes = change.becomes or "none"
+        texts.append(f"{change.field}: {was} > {becomes}")
     first = ", ".join(texts[:_CHANGES])
-    if len(texts) > _CHANGES:
-        return f"{first} and {len(texts) - _CHANGES} more"
+    more = len(texts) - _CHANGES
+    if more > 0:
+        return f"{first} and {more} more"
     return first
 
 
 def _troubled(row: Row, outcome: Outcome) -> Row:
     """Return the row of an action that was not done."""
-    # A sentence below the table explains once why the server refuses all changes.
-    detail = "see below" if outcome.cause is Cause.DENIED else outcome.detail
-    danger = row.danger if outcome.result is Result.NOT_TRIED else Danger.FAILED
-    return replace(row, sign="!", why=f"{_TROUBLES[outcome.result]}: {detail}", danger=danger)
+    detail = outcome.detail
+    if outcome.cause is Cause.DENIED:
+        # A sentence below the table explains once why the server refuses all changes.
+        detail = "see below"
+    danger = Danger.FAILED
+    if outcome.result is Result.NOT_TRIED:
+        danger = row.danger
+    trouble = _TROUBLES[outcome.result]
+    return replace(row, sign="!", why=f"{trouble}: {detail}", danger=danger)
 
 
 def folded(rows: Iterable[Row]) -> Iterator[Row]:
@@ -345,17 +395,23 @@ def folded(rows: Iterable[Row]) -> Iterator[Row]:
     def alike(row: Row) -> tuple[object, ...]:
         return row.danger, row.app, row.syncer, row.status, row.why
 
-    for (danger, *_), group in groupby(rows, key=alike):
+    for _, group in groupby(rows, key=alike):
         same = list(group)
-        if danger is Danger.HELD and len(same) > _FOLDED:
-            yield replace(same[0], id=f"{len(same)} instances")
+        first = same[0]
+        if first.danger is Danger.HELD and len(same) > _FOLDED:
+            yield replace(first, id=f"{len(same)} instances")
         else:
             yield from same
 
 
 def signs_in(rows: Iterable[Row]) -> list[tuple[str, str]]:
+    """Return each sign of these rows with its meaning."""
     shown = {row.sign for row in rows}
-    return [(sign, meaning) for sign, (meaning, _) in _SIGNS.items() if sign in shown]
+    signs: list[tuple[str, str]] = []
+    for sign, (meaning, _) in _SIGNS.items():
+        if sign in shown:
+            signs.append((sign, meaning))
+    return signs
 
 
 class Diff:
@@ -372,16 +428,25 @@ class Diff:
             yield Columns(list(self._by_group()))
 
     def _wide(self) -> Iterator[tuple[Cell, ...]]:
-        app = None
+        """Yield a row of columns for each row; an app is named once."""
+        app = ""
         for row in self._rows:
             *cells, why = _cells(row)
-            yield (row.app if row.app != app else "", "bold"), *cells, (row.syncer, "dim"), why
+            name = ""
+            if row.app != app:
+                name = row.app
+            yield (name, "bold"), *cells, (row.syncer, "dim"), why
             app = row.app
 
     def _by_group(self) -> Iterator[tuple[Cell, ...]]:
-        for (app, syncer), group in groupby(self._rows, key=lambda row: (row.app, row.syncer)):
-            yield (app, "bold"), (syncer, "dim")
-            yield from map(_cells, group)
+        """Yield a heading for each app and syncer, then its rows."""
+        heading = None
+        for row in self._rows:
+            app_and_syncer = (row.app, row.syncer)
+            if app_and_syncer != heading:
+                heading = app_and_syncer
+                yield (row.app, "bold"), (row.syncer, "dim")
+            yield _cells(row)
 
 
 def _cells(row: Row) -> tuple[Cell, ...]:
