@@ -96,11 +96,11 @@ class Lock:
         silent."""
         if self.held:
             return Held()
+        # A single failed read does not make the holder unknown.
         is_recent = self._clock.monotonic() - self._read_at < LOCK_SECONDS
-        if self._record is not None and self._is_anothers(self._record):
-            # A single failed read does not make the holder unknown.
-            if self._why is None or is_recent:
-                return HeldBy(self._record.holder)
+        is_known = self._why is None or is_recent
+        if is_known and self._record is not None and self._is_anothers(self._record):
+            return HeldBy(self._record.holder)
         if self._why is not None:
             return self._why
         return self._unknown(Cause.UNAVAILABLE, "this replica did not renew the lock in time")
@@ -197,10 +197,7 @@ class Lock:
             )
             if before is not None:
                 record = replace(record, transitions=before.transitions + 1, version=before.version)
-        if before is None:
-            written = self._store.create(record)
-        else:
-            written = self._store.replace(record)
+        written = self._store.create(record) if before is None else self._store.replace(record)
         if written is None:
             return False
         # A pass may have ended during the call: then the next renewal writes it.
