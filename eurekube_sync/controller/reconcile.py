@@ -355,11 +355,7 @@ def renew_in_doubt(given: Given, found: Found, planned: Plan, doubt: Unknown) ->
 
 def _not_cancelled(early: Renewed, observed: Observed) -> list[ObservedInstance]:
     """Return our instances, except those that were cancelled a moment ago and are still listed."""
-    ours: list[ObservedInstance] = []
-    for key, instance in observed.ours.items():
-        if key not in early.cancelled:
-            ours.append(instance)
-    return ours
+    return [instance for key, instance in observed.ours.items() if key not in early.cancelled]
 
 
 def _renew_only(

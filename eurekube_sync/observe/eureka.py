@@ -633,10 +633,8 @@ def _is_unwanted(instance: Instance, desired: Desired) -> bool:
     verdict = claim.verdicts.get(instance.key)
     if verdict is None:
         return not claim.keeps_any
-    if isinstance(verdict, Kept):
-        return False
     if not isinstance(verdict, Wanted):
-        return True
+        return not isinstance(verdict, Kept)
     wanted = verdict.instance
     if wanted.status is not InstanceStatus.UP:
         return True

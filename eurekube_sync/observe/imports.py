@@ -48,9 +48,7 @@ def read_imports(
         crd = writes.import_crd_live()
         view = replace(view, crd_live=_crd_live(crd, deleted))
     if scope.granted_only:
-        granting = None
-        if namespaces is not None:
-            granting = sorted(needed)
+        granting = None if namespaces is None else sorted(needed)
         view = replace(view, namespaces=cluster.list_namespaces(granting))
     services = _services(cluster, exports, needed, scope)
     slices = _slices(cluster, exports, namespaces)

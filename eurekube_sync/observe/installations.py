@@ -100,10 +100,8 @@ def _has_ended(instance: ObservedInstance, now: float) -> bool:
     """Say whether nobody has renewed the instance for longer than any list is old. If nothing in
     the list is renewed any more, `silent` is small, and the list looks like that of a quiet
     registry."""
-    if not instance.last_renewal:
-        return False
     longest = max(instance.instance.lease.duration, LIST_LAG + LATELY)
-    return now - instance.renewed > longest
+    return bool(instance.last_renewal) and now - instance.renewed > longest
 
 
 def _servers(desired: Desired) -> Mapping[Socket, SyncerRef]:

@@ -472,9 +472,7 @@ def _with_left_pods(desired: Desired, observed: Observed, scope: Scope) -> froze
             continue
         syncer = syncer_of(instance)
         namespace = pod_namespace_of(instance)
-        if syncer is None or namespace is None:
-            continue
-        if not scope.may_reach(syncer.namespace, namespace):
+        if syncer is None or namespace is None or not scope.may_reach(syncer.namespace, namespace):
             continue
         claim = desired.claims.get(syncer)
         if is_put_out_and_left(instance, claim) or kept_for(instance, desired) is not None:
