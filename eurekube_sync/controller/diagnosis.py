@@ -537,7 +537,8 @@ def _of_serving(
         yield _of_syncer(ref, Reason.WARNING, warning)
     for rival, alike in _grouped(claim.rivals.items(), lambda item: item[1]):
         key, _ = alike[0]
-        yield _of_syncer(ref, Reason.CONFLICT, f"{key}: {rival}{and_more(len(alike))}")
+        text = f"{key}: {rival}{and_more(len(alike))}"
+        yield _of_syncer(ref, Reason.CONFLICT, text)
     account = account_of(claim)
     if account is None:
         return

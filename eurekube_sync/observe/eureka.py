@@ -298,10 +298,12 @@ def of_doubtful_age(desired: Desired, observed: Observed) -> list[InstanceKey]:
         if status.eureka_unknown_since is not None:
             continue
         listed = observed.keys_by_syncer.get(ref, frozenset())
-        statuses = [observed.ours[key].status for key in listed]
-        counts = len(listed), statuses.count(InstanceStatus.UP)
-        if counts != (status.registered, status.up):
-            doubtful += sorted({*listed, *claim.wanted})
+        up = 0
+        for key in listed:
+            if observed.ours[key].status is InstanceStatus.UP:
+                up += 1
+        if len(listed) != status.registered or up != status.up:
+            doubtful += sorted(listed.union(claim.wanted))
     return doubtful
 
 
