@@ -392,13 +392,11 @@ class Headroom:
 def headroom(observed: Observed, interval: float) -> Headroom:
     """Return the headroom of a complete list; instances with our owner's name count as ours, in any
     scope."""
-    ours = len(observed.ours)
-    others = 0
-    for instance in observed.others.values():
-        if instance.metadata.get(OWNER) == observed.ownership.owner:
-            ours += 1
-        else:
-            others += 1
+    # `count` is quicker than a loop over each instance of the registry.
+    owners = [instance.metadata.get(OWNER) for instance in observed.others.values()]
+    elsewhere = owners.count(observed.ownership.owner)
+    ours = len(observed.ours) + elsewhere
+    others = len(observed.others) - elsewhere
     return Headroom(ours=ours, others=others, interval=interval)
 
 
