@@ -37,7 +37,10 @@ class Ended(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        lasted, source = duration(max(0, round(self.lasted))), self.problem.source
+        """Return what is over, and how long it lasted."""
+        seconds = max(0, round(self.lasted))
+        lasted = duration(seconds)
+        source = self.problem.source
         if not source:
             return f"over after {lasted}: {self.problem.name}"
         # The source may no longer be needed, so that nothing says that it works again.
@@ -91,13 +94,16 @@ class Standing:
         present: Counter[tuple[str, str]] = Counter()
         keys: set[_Key] = set()
         for problem in problems:
-            edition = problem.reason if problem.source else problem.edition
-            key: _Key = ("", problem.source, 0)
-            if not problem.source:
+            key: _Key
+            if problem.source:
+                key = ("", problem.source, 0)
+                edition: str = problem.reason
+            else:
                 # A syncer may have several warnings.
                 present[problem.reason, problem.subject] += 1
                 number = present[problem.reason, problem.subject]
                 key = (problem.reason, problem.subject, number)
+                edition = problem.edition
             keys.add(key)
             told = self._told.setdefault(key, _Told(problem, report.at, set()))
             told.good = 0
@@ -105,11 +111,15 @@ class Standing:
                 told.editions.add(edition)
                 told.problem = problem
                 began.append(problem)
+
         ended: list[Ended] = []
         everything = _read_everything(report)
         for key in self._told.keys() - keys:
             source = self._told[key].problem.source
-            if _used(report, source) if source else everything:
+            would_show = everything
+            if source:
+                would_show = _used(report, source)
+            if would_show:
                 ended += self._good_pass(key, report.at)
         ended.sort(key=lambda end: (end.problem.reason, end.problem.subject))
         return News(began=tuple(began), ended=tuple(ended))

@@ -92,9 +92,11 @@ def problems_of_sources(report: PassReport) -> list[Problem]:
 
 
 def _of_owners(report: PassReport) -> Iterator[Problem]:
+    """Yield who else may change what this installation changes."""
     clashes = report.clashes
+    # A pass that looks goes on in spite of a clash, so its list has them.
     if report.settings.looks and isinstance(report.registry, Complete):
-        clashes = report.registry.data.clashes  # such a pass goes on
+        clashes = report.registry.data.clashes
     for cluster in clashes:
         text = (
             f"owner clash: the cluster with UID {cluster} uses the same --owner; give each "
@@ -105,35 +107,41 @@ def _of_owners(report: PassReport) -> Iterator[Problem]:
             text = f"{text}. Our instances were renewed, and nothing else was done"
         yield Problem(reason=Reason.OWNER_CLASH, subject="", text=text, source=OWNER_NAME)
     for other in report.other_owners:
-        reason = Reason.OWNER_CLASH if other.stops_us else Reason.OTHER_OWNER
+        reason = Reason.OTHER_OWNER
+        if other.stops_us:
+            reason = Reason.OWNER_CLASH
         yield Problem(reason=reason, subject="", text=other.sentence, source=OWNER_NAME)
     yield from _of_imports_of_others(report)
     for verdict in report.former:
         if isinstance(verdict, FormerRenewed):
-            yield Problem(
-                reason=Reason.OWNER_CLASH, subject="", text=verdict.sentence, source=OWNER_NAME
-            )
+            text = verdict.sentence
+            yield Problem(reason=Reason.OWNER_CLASH, subject="", text=text, source=OWNER_NAME)
 
 
 def _of_imports_of_others(report: PassReport) -> Iterator[Problem]:
     """Report the imports that another owner keeps up to date, together for each owner."""
+    if report.imports is None:
+        return
     kept: list[NotImported] = []
-    for claim in report.imports.claims.values() if report.imports else ():
+    for claim in report.imports.claims.values():
         if isinstance(claim, NotImported) and claim.reason is Reason.OWNER_CLASH:
             kept.append(claim)
+    ours = report.settings.owner
     for owner, claims in _grouped(kept, _keeper):
-        are = one_or_more(len(claims), "is kept", "are kept")
-        left = one_or_more(len(claims), "it is left alone", "they are left alone")
-        ours = report.settings.owner
+        first = claims[0].import_.ref
+        number = len(claims)
+        are = one_or_more(number, "is kept", "are kept")
+        left = one_or_more(number, "it is left alone", "they are left alone")
         text = (
-            f"owner clash: import {claims[0].import_.ref}{and_more(len(claims))} {are} up to date "
-            f"by owner {owner}, so {left}. Is --owner {ours} right? To change the name: "
-            f"eurekube-sync run --owner {ours} --former-owner {quote(owner)}"
+            f"owner clash: import {first}{and_more(number)} {are} up to date by owner {owner}, so "
+            f"{left}. Is --owner {ours} right? To change the name: eurekube-sync run --owner "
+            f"{ours} --former-owner {quote(owner)}"
         )
         yield Problem(reason=Reason.OWNER_CLASH, subject="", text=text, source=OWNER_NAME)
 
 
 def _keeper(claim: NotImported) -> str:
+    """Return the owner that keeps the import up to date."""
     status = claim.import_.status
     assert status is not None  # it names the other owner
     return status.owner
@@ -159,40 +167,50 @@ def _of_kubernetes(report: PassReport) -> Iterator[Problem]:
     """Yield a problem for each kind of list and each cause, not for each namespace."""
     failed = _grouped(unread_of(report), lambda unread: (unread.kind, unread.source.cause))
     for (kind, cause), alike in failed:
-        first = alike[0]
+        first, *others = alike
         text = first.source.message
-        if len(alike) > 1:
-            text = f"{text}; likewise {some_of([other.name for other in alike[1:]])}"
+        if others:
+            names = [other.name for other in others]
+            text = f"{text}; likewise {some_of(names)}"
+        server: Server | None = Server.KUBERNETES
         # Without the right to read them, drains are not followed. That must not stop a rollout.
-        harmless = not first.needed and cause is Cause.DENIED
-        server = None if harmless else Server.KUBERNETES
+        if not first.needed and cause is Cause.DENIED:
+            server = None
         yield Problem(
             reason=Reason(cause), subject=first.name, text=text, source=kind, server=server
         )
-    doubt = report.imports.doubt if report.imports else None
-    told = report.view is not None and isinstance(report.view.identity, Unknown)
-    if doubt is not None and not told:
-        yield Problem(
-            reason=Reason(doubt.cause),
-            subject=SourceKind.API.value,
-            text=doubt.message,
-            source=SourceKind.API,
-            server=Server.KUBERNETES,
-        )
+    if report.view is not None and isinstance(report.view.identity, Unknown):
+        return  # told above
+    if report.imports is None or report.imports.doubt is None:
+        return
+    doubt = report.imports.doubt
+    yield Problem(
+        reason=Reason(doubt.cause),
+        subject=SourceKind.API.value,
+        text=doubt.message,
+        source=SourceKind.API,
+        server=Server.KUBERNETES,
+    )
 
 
 def unread_of(report: PassReport) -> tuple[Unread, ...]:
     """Return the sources that the pass could not read from Kubernetes."""
-    return unread(report.view, report.imports.view if report.imports else None)
+    if report.imports is None:
+        return unread(report.view)
+    return unread(report.view, report.imports.view)
 
 
 def _of_eureka(report: PassReport) -> Iterator[Problem]:
+    """Yield why Eureka's list could not be read, or that it is old."""
     registry = report.registry
     if isinstance(registry, Unknown):
         text = registry.message
-        alike = [outcome for outcome in report.outcomes.failures if outcome.cause is registry.cause]
+        alike = 0
+        for outcome in report.outcomes.failures:
+            if outcome.cause is registry.cause:
+                alike += 1
         if alike:
-            text = f"{text}. {counted(len(alike), 'renewal')} failed for the same reason"
+            text = f"{text}. {counted(alike, 'renewal')} failed for the same reason"
         yield Problem(
             reason=Reason(registry.cause),
             subject="Eureka",
@@ -201,10 +219,10 @@ def _of_eureka(report: PassReport) -> Iterator[Problem]:
             server=Server.EUREKA,
         )
     elif registry.data.outdated is not None:
-        age = duration(round(registry.data.asked - registry.data.outdated))
+        age = round(registry.data.asked - registry.data.outdated)
         text = (
-            f"{OLD_LIST}. The list is at least {age} old. Instances were read one by one where "
-            "that may matter"
+            f"{OLD_LIST}. The list is at least {duration(age)} old. Instances were read one by "
+            "one where that may matter"
         )
         yield Problem(reason=Reason.LIST_OUTDATED, subject="", text=text)
 
@@ -217,38 +235,44 @@ def _of_second_reads(report: PassReport) -> Iterator[Problem]:
             unread.append(blocked)
     if unread:
         first = unread[0]
-        yield Problem(
-            reason=Reason.NOT_READ_AGAIN,
-            subject=str(first.key),
-            text=f"{first.why}{and_more(len(unread))}",
-        )
+        text = f"{first.why}{and_more(len(unread))}"
+        yield Problem(reason=Reason.NOT_READ_AGAIN, subject=str(first.key), text=text)
 
 
 # --- What could not be written --------------------------------------------------------------------
 
 
 def _of_the_deadline(report: PassReport) -> Iterator[Problem]:
+    """Yield that the pass had too little time, and how much it left."""
     if not report.cut_short:
         return
-    left = not_tried(report)
     text = "the pass was cut short by its deadline or a signal"
+    left = not_tried(report)
     if left:
-        text = f"{text}; {counted(left, 'action')} {one_or_more(left, 'was', 'were')} not tried"
+        were = one_or_more(left, "was", "were")
+        text = f"{text}; {counted(left, 'action')} {were} not tried"
     yield Problem(reason=Reason.CUT_SHORT, subject="", text=f"{text}. The next pass continues")
 
 
 def not_tried(report: PassReport) -> int:
     """Return the number of actions for which the pass had no time."""
-    late = len([blocked for blocked in report.plan.blocked if blocked.late])
+    number = report.outcomes.count(Result.NOT_TRIED)
+    for blocked in report.plan.blocked:
+        if blocked.late:
+            number += 1
     if report.imports is not None:
-        late += len([outcome for outcome in report.imports.outcomes.values() if outcome.late])
-    return report.outcomes.count(Result.NOT_TRIED) + late
+        for outcome in report.imports.outcomes.values():
+            if outcome.late:
+                number += 1
+    return number
 
 
 def _of_writes_to_eureka(report: PassReport) -> Iterator[Problem]:
     """Report the failed calls, those of the whole server first. What an unread list explains is not
     told again."""
-    explained = report.registry.cause if isinstance(report.registry, Unknown) else None
+    explained: Cause | None = None
+    if isinstance(report.registry, Unknown):
+        explained = report.registry.cause
     of_server: list[Outcome] = []
     of_instances: list[Outcome] = []
     for outcome in report.outcomes.failures:
@@ -259,12 +283,13 @@ def _of_writes_to_eureka(report: PassReport) -> Iterator[Problem]:
             of_server.append(outcome)
     # A refused login comes first: it does not end by itself.
     of_server.sort(key=lambda outcome: outcome.cause is not Cause.DENIED)
-    works = report.outcomes.succeeded > 0 or explained is not None
+
+    some_work = report.outcomes.succeeded > 0 or explained is not None
     for cause, alike in _grouped(of_server, lambda outcome: outcome.cause):
         first = alike[0]
-        assert cause is not None
+        assert cause is not None  # `of_server` has only failures with a cause
         text = f"{first.detail}{and_more(len(alike))}"
-        if works:
+        if some_work:
             yield Problem(reason=Reason.WRITE_FAILED, subject=str(first.action.key), text=text)
         else:
             yield Problem(
@@ -275,12 +300,16 @@ def _of_writes_to_eureka(report: PassReport) -> Iterator[Problem]:
                 server=Server.EUREKA,
             )
     for _, alike in _grouped(of_instances, lambda outcome: (outcome.result, outcome.detail)):
-        text = f"{alike[0].detail}{and_more(len(alike))}"
-        yield Problem(reason=Reason.WRITE_FAILED, subject=str(alike[0].action.key), text=text)
+        first = alike[0]
+        text = f"{first.detail}{and_more(len(alike))}"
+        yield Problem(reason=Reason.WRITE_FAILED, subject=str(first.action.key), text=text)
 
 
 def _of_writes_to_kubernetes(report: PassReport) -> Iterator[Problem]:
-    errors = [*report.cluster_errors, *(report.imports.failures if report.imports else ())]
+    """Report the failed writes of each kind of error together."""
+    errors = list(report.cluster_errors)
+    if report.imports is not None:
+        errors += report.imports.failures
     for _, alike in _grouped(errors, type):
         error: ClusterError = alike[0]
         text = f"{error}{and_more(len(alike))}"
@@ -300,6 +329,7 @@ def _of_writes_to_kubernetes(report: PassReport) -> Iterator[Problem]:
 
 
 def _of_approval(report: PassReport) -> Iterator[Problem]:
+    """Yield why `--approve` released nothing."""
     approve = f"--approve {report.approved}"
     if report.approval_refused is not None:
         text = f"{report.approval_refused}. Nothing was released"
@@ -310,7 +340,10 @@ def _of_approval(report: PassReport) -> Iterator[Problem]:
 
 
 def _releases(report: PassReport) -> bool:
-    return bool(report.released or (report.imports is not None and report.imports.approved))
+    """Say whether the approval released any removal, of instances or of endpoints."""
+    if report.imports is not None and report.imports.approved:
+        return True
+    return bool(report.released)
 
 
 def _of_held_endpoints(report: PassReport) -> Iterator[Problem]:
@@ -321,7 +354,8 @@ def _of_held_endpoints(report: PassReport) -> Iterator[Problem]:
     held = report.imports.held
     count = len(held.removals)
     stay = one_or_more(count, "1 endpoint stays", f"{count} endpoints stay")
-    text = f"{stay}{_since(report, report.imports.all_statuses)}, because {held.reason}"
+    since = _since(report, report.imports.all_statuses)
+    text = f"{stay}{since}, because {held.reason}"
     if all(hold.reason is Reason.REGISTRY_YOUNG for hold in held.holds):
         yield Problem(reason=Reason.REGISTRY_YOUNG, subject="imports", text=text)
         return
@@ -343,7 +377,8 @@ def hold_of(report: PassReport) -> Problem | None:
         return None
     count = len(held.removals)
     waits = one_or_more(count, "1 removal waits", f"{count} removals wait")
-    parts = [f"{waits}{_since(report, report.all_statuses)}, because {held.reason}."]
+    since = _since(report, report.all_statuses)
+    parts = [f"{waits}{since}, because {held.reason}."]
     evidence = held.evidence()
     if evidence is not None:
         parts.append(f"{evidence.sentence}.")
@@ -351,27 +386,30 @@ def hold_of(report: PassReport) -> Problem | None:
     syncers = holding(report, held)
     if syncers:
         parts.append(to_keep(syncers[0]))
-    command = approve_command(held.plan_id, report.settings.options)
+    approve = approve_command(held.plan_id, report.settings.options)
     parts.append(
-        f"To release the held removals of all syncers, even while a daemon runs: {command}"
+        f"To release the held removals of all syncers, even while a daemon runs: {approve}"
     )
-    return Problem(
-        reason=Reason.REMOVAL_HELD, subject="held", text=" ".join(parts), edition=held.plan_id
-    )
+    text = " ".join(parts)
+    return Problem(reason=Reason.REMOVAL_HELD, subject="held", text=text, edition=held.plan_id)
 
 
 def holding(report: PassReport, held: Held) -> list[SyncerRef]:
     """Return the syncers that exist and have removals which wait for a person."""
+    if report.desired is None:
+        return []
     syncers: set[SyncerRef] = set()
     for removal in held.for_a_person:
-        if report.desired is not None and removal.syncer in report.desired.claims:
+        if removal.syncer in report.desired.claims:
             syncers.add(removal.syncer)
     return sorted(syncers)
 
 
 def held_by(report: PassReport) -> int:
     """Count the held removals: of instances, and of the endpoints of imports."""
-    number = len(report.held.removals) if report.held else 0
+    number = 0
+    if report.held is not None:
+        number += len(report.held.removals)
     if report.imports is not None and report.imports.held is not None:
         number += len(report.imports.held.removals)
     return number
@@ -421,18 +459,19 @@ def _of_scope(report: PassReport) -> Iterator[Problem]:
         return
     if report.imports is not None and report.imports.claims:
         return  # an installation may be for imports alone
-    scope, syncers = report.settings.scope, report.view.syncers
+    syncers = report.view.syncers
     sources = list(syncers.by_namespace.values())
-    if not scope.namespaces:
+    if not report.settings.scope.namespaces:
         sources.append(syncers.elsewhere)
+    # What could not be listed may have syncers.
     if report.desired.claims or any(isinstance(source, Unknown) for source in sources):
         for name in report.absent:
-            yield Problem(
-                reason=Reason.NOTHING_FOUND, subject="", text=f"namespace {name} does not exist"
-            )
+            text = f"namespace {name} does not exist"
+            yield Problem(reason=Reason.NOTHING_FOUND, subject="", text=text)
         return
-    why = _why_none(report, list(every(syncers)))
-    yield Problem(reason=Reason.NO_SYNCER, subject="", text=f"no EurekaSyncer in scope ({why})")
+    listed = list(every(syncers))
+    text = f"no EurekaSyncer in scope ({_why_none(report, listed)})"
+    yield Problem(reason=Reason.NO_SYNCER, subject="", text=text)
 
 
 def all_absent(report: PassReport) -> bool:
@@ -441,14 +480,18 @@ def all_absent(report: PassReport) -> bool:
 
 
 def _why_none(report: PassReport, listed: list[SyncerObject]) -> str:
+    """Return why none of the listed syncers is in scope."""
     scope = report.settings.scope
     if all_absent(report):
         return " and ".join(f"namespace {name} does not exist" for name in report.absent)
     if not listed:
-        where = ", ".join(sorted(scope.namespaces)) if scope.namespaces else "the cluster"
+        where = "the cluster"
+        if scope.namespaces:
+            where = ", ".join(sorted(scope.namespaces))
         return f"there is none in {where}"
     if any(class_of(syncer) == scope.syncer_class for syncer in listed):
-        return f"{' '.join(scope.options)} selects none of the {counted(len(listed), 'syncer')}"
+        options = " ".join(scope.options)
+        return f"{options} selects none of the {counted(len(listed), 'syncer')}"
     if scope.syncer_class:
         return f"no syncer has class {scope.syncer_class}"
     return f"each has a class, such as {class_of(listed[0])}; serve it with --syncer-class"
@@ -494,7 +537,8 @@ def _of_serving(
         yield _of_syncer(ref, Reason.WARNING, warning)
     for rival, alike in _grouped(claim.rivals.items(), lambda item: item[1]):
         key, _ = alike[0]
-        yield _of_syncer(ref, Reason.CONFLICT, f"{key}: {rival}{and_more(len(alike))}")
+        text = f"{key}: {rival}{and_more(len(alike))}"
+        yield _of_syncer(ref, Reason.CONFLICT, text)
     account = account_of(claim)
     if account is None:
         return
@@ -506,8 +550,10 @@ def _of_serving(
 
 def _in_rows(report: PassReport) -> set[InstanceKey]:
     """Return the instances that the table has a row of."""
-    held = report.held.removals if report.held else ()
-    return {action.key for action in (*report.plan.changes, *held)}
+    in_rows = {change.key for change in report.plan.changes}
+    if report.held is not None:
+        in_rows.update(removal.key for removal in report.held.removals)
+    return in_rows
 
 
 def account_of(claim: Claim) -> tuple[Reason, str] | None:
@@ -519,26 +565,28 @@ def account_of(claim: Claim) -> tuple[Reason, str] | None:
         return Reason.SUSPENDED, "its instances are renewed, and not changed"
     if claim.incomplete or claim.unclear:
         return None
-    meant = [
-        verdict
-        for verdict in claim.verdicts.values()
-        if isinstance(verdict, Wanted | OverLimit | Taken)
-    ]
+    verdicts = claim.verdicts.values()
+    meant = any(isinstance(verdict, Wanted | OverLimit | Taken) for verdict in verdicts)
     if claim.unready or not meant:
         return nothing_wanted(claim)
-    drained = sorted(wanted.why for wanted in claim.wanted.values() if wanted.drained)
-    if not drained:
+    whys: list[str] = []
+    for wanted in claim.wanted.values():
+        if wanted.drained:
+            whys.append(wanted.why)
+    if not whys:
         return None
-    message = drained[0]
-    if len(drained) < len(claim.wanted):
-        message = f"{len(drained)} of {counted(len(claim.wanted), 'instance')}: {message}"
+    message = min(whys)
+    if len(whys) < len(claim.wanted):
+        message = f"{len(whys)} of {counted(len(claim.wanted), 'instance')}: {message}"
     return Reason.DRAINED, message
 
 
 def _of_deleting(ref: SyncerRef, report: PassReport) -> Iterator[Problem]:
-    status = report.all_statuses.get(ref)
-    synced = status.condition("Synced") if status else None
-    if synced is not None and not report.settings.dry_run:
+    """Yield why the syncer is not gone yet, as its status says it."""
+    if report.settings.dry_run or ref not in report.all_statuses:
+        return
+    synced = report.all_statuses[ref].condition("Synced")
+    if synced is not None:
         yield _of_syncer(ref, Reason.DELETING, synced.message)
 
 
@@ -551,9 +599,10 @@ def of_other_classes(report: PassReport) -> Iterator[tuple[SyncerRef, str]]:
     served = f"class {ours}" if ours else "syncers without a class"
     for syncer in every(report.view.syncers):
         named = class_of(syncer)
-        if named != ours:
-            own = f"spec.syncerClass is {named}" if named else "it names no class"
-            yield syncer.ref, f"{own}, and this installation serves {served}"
+        if named == ours:
+            continue
+        own = f"spec.syncerClass is {named}" if named else "it names no class"
+        yield syncer.ref, f"{own}, and this installation serves {served}"
 
 
 def _of_imports(report: PassReport) -> Iterator[Problem]:
@@ -587,24 +636,24 @@ def _of_conflicts(report: PassReport) -> Iterator[Problem]:
     """Report the other instances in the way; a table has rows of them."""
     for blocked in report.plan.blocked:
         if blocked.conflict:
-            yield Problem(
-                reason=Reason.CONFLICT, subject=str(blocked.key), text=blocked.why, in_rows=True
-            )
+            key = str(blocked.key)
+            yield Problem(reason=Reason.CONFLICT, subject=key, text=blocked.why, in_rows=True)
 
 
 def _of_put_out(report: PassReport) -> Iterator[Problem]:
     """Name the instances that nobody wants any more, and that stay as a person set them."""
-    registry, desired = report.registry, report.desired
-    if isinstance(registry, Unknown) or desired is None:
+    desired = report.desired
+    if isinstance(report.registry, Unknown) or desired is None:
         return
     for renewal in report.plan.renewals:
-        if renewal.status is not InstanceStatus.OUT_OF_SERVICE or renewal.key in desired.wanted_by:
+        if renewal.status is not InstanceStatus.OUT_OF_SERVICE:
+            continue  # nearly always
+        if renewal.syncer is None or renewal.key in desired.wanted_by:
             continue
-        claim = desired.claims.get(renewal.syncer) if renewal.syncer else None
+        claim = desired.claims.get(renewal.syncer)
         if isinstance(claim, Serving):
-            yield Problem(
-                reason=Reason.OUT_OF_SERVICE, subject=str(renewal.key), text=renewal.why, note=True
-            )
+            key = str(renewal.key)
+            yield Problem(reason=Reason.OUT_OF_SERVICE, subject=key, text=renewal.why, note=True)
 
 
 # --- Groups ---------------------------------------------------------------------------------------

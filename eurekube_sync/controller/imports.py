@@ -26,7 +26,7 @@ from eurekube_sync.desired.imports import (
     parsed_networks,
 )
 from eurekube_sync.model.eureka import ObservedInstance
-from eurekube_sync.model.imports import ImportRef, ImportWrites
+from eurekube_sync.model.imports import ImportRef, ImportStatus, ImportWrites
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from eurekube_sync.observe.eureka import newest_renewal
@@ -49,35 +49,47 @@ def import_apps(
 ) -> ImportReport | None:
     """Make the apps of all imports callable; in a dry run, say what would be done. Return None if
     imports are off. `listed` is Eureka's list, as it came."""
-    writes, settings = given.world.imports, given.settings
+    settings = given.settings
+    writes = given.world.imports
     if writes is None or not settings.import_networks:
         return None
     given.deadline.stage(Ends.SETTLING, part_of_rest=0.5)
     view = read_imports(given.world.cluster, writes, found.view, settings.scope)
     registry = _registry(found, listed)
-    names = ByName(registry.data if isinstance(registry, Complete) else ())
-    clusters = frozenset({given.identity.data, *settings.former.clusters})
-    networks = parsed_networks(settings.import_networks)
-    owners = frozenset({given.ownership.owner, *given.ownership.former.owners})
-    rules = Rules(clusters=clusters, networks=networks, owners=owners, scope=settings.scope)
-    claims = claim_imports(view, names, rules)
+    instances: Sequence[ObservedInstance] = ()
+    if isinstance(registry, Complete):
+        instances = registry.data
+    claims = claim_imports(view, ByName(instances), _rules(given))
     report = ImportReport(view=view, claims=claims, plan=ImportPlan(claims=claims))
-    if isinstance(registry, Unknown):
+    if isinstance(registry, Complete):
+        report = _planned(given, found, report, instances)
+    else:
         report = replace(report, registry=registry)
         if not settings.dry_run:
             given.world.memory.import_sightings.nothing_seen()
-    else:
-        report = _planned(given, found, report, registry.data)
     given.deadline.stage_for(Shares.WRITING)
-    return report if settings.dry_run else _carried_out(given, writes, report)
+    if settings.dry_run:
+        return report
+    return _carried_out(given, writes, report)
+
+
+def _rules(given: Given) -> Rules:
+    """Return what the installation says of all imports. Former owners and clusters count as
+    ours."""
+    settings = given.settings
+    return Rules(
+        clusters=frozenset({given.identity.data, *settings.former.clusters}),
+        networks=parsed_networks(settings.import_networks),
+        owners=frozenset({given.ownership.owner, *given.ownership.former.owners}),
+        scope=settings.scope,
+    )
 
 
 def _registry(
     found: Found, listed: Source[tuple[ObservedInstance, ...]]
 ) -> Source[tuple[ObservedInstance, ...]]:
     """Return Eureka's list, unless an uncached read showed that it is old."""
-    outdated = isinstance(found.registry, Complete) and found.registry.data.outdated is not None
-    if outdated:
+    if isinstance(found.registry, Complete) and found.registry.data.outdated is not None:
         return Unknown(cause=Cause.UNUSABLE, message=OLD_LIST)
     return listed
 
@@ -93,13 +105,9 @@ def _planned(
     if absent(plan.drops) and not is_young(age):
         plan, doubts = _beside(given, plan, doubts)
     braked = _braked(given, plan, doubts)
-    return replace(
-        report,
-        plan=braked.plan,
-        held=braked.held,
-        approved=braked.approved,
-        work=tuple(work_of(braked.plan, _names(given, report.view))),
-    )
+    names = _names(given, report.view)
+    work = tuple(work_of(braked.plan, names))
+    return replace(report, plan=braked.plan, held=braked.held, approved=braked.approved, work=work)
 
 
 def _beside(given: Given, plan: ImportPlan, doubts: Doubts) -> tuple[ImportPlan, Doubts]:
@@ -108,7 +116,8 @@ def _beside(given: Given, plan: ImportPlan, doubts: Doubts) -> tuple[ImportPlan,
     servers = given.world.servers
     if len(servers) < 2:
         return plan, doubts
-    failed, now = given.world.memory.unlisted, given.world.clock.monotonic()
+    failed = given.world.memory.unlisted
+    now = given.world.clock.monotonic()
     unseen: list[str] = []
     young: list[str] = []
     for address, server in servers.items():
@@ -122,30 +131,42 @@ def _beside(given: Given, plan: ImportPlan, doubts: Doubts) -> tuple[ImportPlan,
             unseen.append(address)
             continue
         plan = kept_elsewhere(plan, ByName(listed.data))
-        if is_young(registry_age(listed.data, newest_renewal(listed.data))):
+        age = registry_age(listed.data, newest_renewal(listed.data))
+        if is_young(age):
             young.append(address)
     return plan, replace(doubts, unseen=tuple(unseen), young=tuple(young))
 
 
 def _braked(given: Given, plan: ImportPlan, doubts: Doubts) -> BrakedImports:
-    settings, world = given.settings, given.world
-    now, looked = world.clock.now(), world.clock.monotonic()
-    begun = given.deadline.begun
-    within = settings.brake.confirm_after + settings.lease.expires_after
-    statuses = {SyncerRef(*ref): claim.import_.status for ref, claim in plan.claims.items()}
-    sightings = world.memory.import_sightings
-    began = now - (looked - begun)  # in Unix seconds
-    seen = sightings.before(statuses, begun=begun, now=began, within=within)
-    freed = set()
+    """Apply the brake as to instances. A dry run remembers nothing for the next pass."""
+    settings = given.settings
+    clock = given.world.clock
+    now = clock.now()
+    looked = clock.monotonic()
+    # The brake knows an import by a name of the same shape as a syncer's.
+    freed: set[SyncerRef] = set()
+    statuses: dict[SyncerRef, ImportStatus | None] = {}
     for ref, claim in plan.claims.items():
+        name = SyncerRef(*ref)
+        statuses[name] = claim.import_.status
         if annotation_releases(claim.import_, now):
-            freed.add(SyncerRef(*ref))
+            freed.add(name)
+    approval = None
+    if refusal(settings.approved, now) is None:
+        approval = settings.approved
+
+    # An earlier sighting counts only for so long: passes that are further apart let leases expire.
+    confirm_within = settings.brake.confirm_after + settings.lease.expires_after
+    begun = given.deadline.begun
+    begun_at = now - (looked - begun)  # in Unix seconds
+    sightings = given.world.memory.import_sightings
+    seen = sightings.before(statuses, begun=begun, now=begun_at, within=confirm_within)
     brake = Brake(
         limits=settings.brake,
         freed_by_annotation=frozenset(freed),
-        approval=None if refusal(settings.approved, now) else settings.approved,
+        approval=approval,
         seen=seen,
-        confirm_within=within,
+        confirm_within=confirm_within,
     )
     braked = brake_imports(plan, doubts, brake)
     if not settings.dry_run:
@@ -158,8 +179,9 @@ def _names(given: Given, view: ImportView) -> dict[str, set[str]]:
     belong to no Service: this process tried to make others of these names."""
     names: dict[str, set[str]] = {}
     for namespace, source in view.slices.by_namespace.items():
-        listed = source.data if isinstance(source, Complete) else ()
-        names[namespace] = {piece.name for piece in listed}
+        names[namespace] = set()
+        if isinstance(source, Complete):
+            names[namespace].update(piece.name for piece in source.data)
     for namespace, name in given.world.memory.slice_names:
         names.setdefault(namespace, set()).add(name)
     return names
@@ -167,31 +189,38 @@ def _names(given: Given, view: ImportView) -> dict[str, set[str]]:
 
 def _carried_out(given: Given, writes: ImportWrites, report: ImportReport) -> ImportReport:
     """Write Services and slices, unless another cluster may answer now."""
-    world, deadline = given.world, given.deadline
+    world = given.world
     if (report.work or report.plan.endings) and not world.clock.stopping():
         doubt = given.same.doubt("no import is written")
         if doubt is not None:
             plan = replace(report.plan, endings=())
             return replace(report, doubt=doubt, work=(), plan=plan, approved=frozenset())
-    outcomes = write_imports(writes, world.workers, deadline, report.work)
-    for outcome in outcomes.values():
+    outcomes = write_imports(writes, world.workers, given.deadline, report.work)
+    failed: set[ImportRef] = set()
+    for ref, outcome in outcomes.items():
         if outcome.refused is not None:
-            world.memory.slice_names.add((outcome.refused.namespace, outcome.refused.name))
-    failed = {ref for ref, outcome in outcomes.items() if outcome.failed}
+            name = outcome.refused.namespace, outcome.refused.name
+            world.memory.slice_names.add(name)
+        if outcome.failed:
+            failed.add(ref)
     _remember_failed(given, report, failed)
     return replace(report, outcomes=outcomes)
 
 
 def _remember_failed(given: Given, report: ImportReport, failed: set[ImportRef]) -> None:
     """Let what a second pass confirmed, and could not write, not wait again."""
-    drops: list[Drop] = [drop for drop in report.plan.drops if drop.import_ in failed]
+    drops: list[Drop] = []
+    for drop in report.plan.drops:
+        if drop.import_ in failed:
+            drops.append(drop)
     if drops:
         given.world.memory.import_sightings.keep(drops)
 
 
 def settle_apps(given: Given, report: ImportReport) -> ImportReport:
     """Write statuses and events, and let deleted imports go."""
-    world, settings = given.world, given.settings
+    world = given.world
+    settings = given.settings
     writes = world.imports
     assert writes is not None  # there is a report
     now = world.clock.now()
@@ -211,13 +240,9 @@ def settle_apps(given: Given, report: ImportReport) -> ImportReport:
     report = replace(report, all_statuses=statuses)
     if settings.dry_run or report.doubt is not None:
         return report
-    due = settlings(
-        report.claims,
-        report.plan.endings,
-        statuses,
-        report.outcomes,
-        words=world.memory.import_rewording.due(now),
-    )
+    # Statuses of which only the words changed are written now and then.
+    words_due = world.memory.import_rewording.due(now)
+    due = settlings(report.claims, report.plan.endings, statuses, report.outcomes, words=words_due)
     written, errors = settle_imports(
         world.cluster, writes, world.clock, world.workers, given.deadline, due
     )

@@ -96,21 +96,23 @@ class Lock:
         silent."""
         if self.held:
             return Held()
-        recent = self._clock.monotonic() - self._read_at < LOCK_SECONDS
-        if self._record and self._is_anothers(self._record) and (self._why is None or recent):
+        # A single failed read does not make the holder unknown.
+        is_recent = self._clock.monotonic() - self._read_at < LOCK_SECONDS
+        is_known = self._why is None or is_recent
+        if is_known and self._record is not None and self._is_anothers(self._record):
             return HeldBy(self._record.holder)
-        return self._why or self._unknown(
-            Cause.UNAVAILABLE, "this replica did not renew the lock in time"
-        )
+        if self._why is not None:
+            return self._why
+        return self._unknown(Cause.UNAVAILABLE, "this replica did not renew the lock in time")
 
     def _is_anothers(self, record: LockRecord) -> bool:
+        """Say whether another replica has the lock. Without a holder it is free."""
         return record.holder not in ("", self.identity)
 
     def _unknown(self, cause: Cause, why: str) -> Unknown:
         otherwise = "so instances are only renewed"
-        return Unknown(
-            cause=cause, message=f"the lock {self.name} cannot be used, {otherwise}: {why}"
-        )
+        message = f"the lock {self.name} cannot be used, {otherwise}: {why}"
+        return Unknown(cause=cause, message=message)
 
     def attempt(self) -> None:
         """Renew the lock, take it if it is free, or read who has it. A failure is kept for
@@ -165,13 +167,15 @@ class Lock:
             asked = self._clock.monotonic()
             record = self._store.read()
             self._read_at = self._clock.monotonic()
+            before = self._record
             # A change of a label makes a new version, and is no renewal.
-            if not self._record or not record or _renewal(self._record) != _renewal(record):
+            if before is None or record is None or _renewal(before) != _renewal(record):
                 self._since = self._read_at
             self._record = record
             # `_since` is a time after a read, and `asked` one before: so a renewal never seems
             # older than it is.
-            if record and self._is_anothers(record) and asked - self._since < LOCK_SECONDS:
+            is_alive = asked - self._since < LOCK_SECONDS
+            if record is not None and is_alive and self._is_anothers(record):
                 self._held_until = -inf
                 return
             if self._write(record):
@@ -180,8 +184,10 @@ class Lock:
 
     def _write(self, before: LockRecord | None) -> bool:
         """Renew or take the lock; return False if another writer was first."""
-        begun, now = self._clock.monotonic(), self._clock.now()
-        good, failed = self._good, self._failed
+        begun = self._clock.monotonic()
+        now = self._clock.now()
+        good = self._good
+        failed = self._failed
         if before is not None and before.holder == self.identity:
             record = replace(before, duration=LOCK_SECONDS, renewed=now, good=good, failed=failed)
         else:
@@ -194,17 +200,20 @@ class Lock:
         written = self._store.create(record) if before is None else self._store.replace(record)
         if written is None:
             return False
+        # A pass may have ended during the call: then the next renewal writes it.
         if self._good is good:
             self._good = None
         if self._failed is failed:
             self._failed = None
-        self._record, self._read_at = written, self._clock.monotonic()
+        self._record = written
+        self._read_at = self._clock.monotonic()
         self._since = self._read_at
         self._held_until = begun + RENEW_WITHIN
         return True
 
 
 def _renewal(record: LockRecord) -> tuple[str, float | None, int]:
+    """Return what tells two renewals apart."""
     return record.holder, record.renewed, record.transitions
 
 

@@ -108,12 +108,15 @@ class Look:
     @property
     def last_good(self) -> GoodPass | None:
         """The last good pass, as the lock shows it."""
-        return self.lock.good if self.lock is not None else None
+        lock = self.lock
+        return lock.good if lock is not None else None
 
     def unread(self, syncer: SyncerObject) -> Condition | None:
-        """Gives the condition of a syncer that says what the passes could not read; None if there
+        """Return the condition of a syncer that says what the passes could not read; None if there
         is none, or if a pass was good after it."""
-        synced = syncer.status.condition("Synced") if syncer.status is not None else None
+        if syncer.status is None:
+            return None
+        synced = syncer.status.condition("Synced")
         if synced is None or synced.reason not in _UNREAD:
             return None
         good = self.last_good
@@ -124,9 +127,9 @@ class Look:
     @cached_property
     def unread_by_passes(self) -> Sequence[Condition]:
         """The conditions of all syncers that say so, the oldest first."""
-        conditions = []
+        conditions: list[Condition] = []
         for report in self.reports:
-            for syncer in every(report.view.syncers) if report.view else ():
+            for syncer in _listed(report):
                 condition = self.unread(syncer)
                 if condition is not None:
                     conditions.append(condition)
@@ -148,21 +151,27 @@ class Look:
 
     @cached_property
     def _by_syncer(self) -> Mapping[SyncerRef, Sequence[ObservedInstance]]:
-        marked: dict[SyncerRef, list[ObservedInstance]] = {}
-        if isinstance(self.listed, Complete):
-            for instance in self.listed.data:
-                syncer = syncer_of(instance)
-                if syncer is not None:
-                    marked.setdefault(syncer, []).append(instance)
-        return marked
+        """The instances in Eureka's list, of any owner, by the syncer in their mark."""
+        by_syncer: dict[SyncerRef, list[ObservedInstance]] = {}
+        if isinstance(self.listed, Unknown):
+            return by_syncer
+        for instance in self.listed.data:
+            syncer = syncer_of(instance)
+            if syncer is not None:
+                by_syncer.setdefault(syncer, []).append(instance)
+        return by_syncer
 
     def marked(self, ref: SyncerRef) -> Sequence[ObservedInstance]:
-        """Gives our instances in Eureka's list that have the mark of this syncer."""
-        return [instance for instance in self._by_syncer.get(ref, ()) if self.is_ours(instance)]
+        """Return our instances in Eureka's list that have the mark of this syncer."""
+        marked: list[ObservedInstance] = []
+        for instance in self._by_syncer.get(ref, ()):
+            if self.is_ours(instance):
+                marked.append(instance)
+        return marked
 
     def owners_beside(self, ref: SyncerRef) -> Sequence[str]:
-        """Gives the other owners in this cluster that have instances of this syncer, by name."""
-        owners = set()
+        """Return the other owners in this cluster that have instances of this syncer, by name."""
+        owners: set[str] = set()
         for instance in self._by_syncer.get(ref, ()):
             owner = instance.metadata.get(OWNER, "")
             if owner not in ("", self.owner) and self._is_of_cluster(instance):
@@ -175,10 +184,9 @@ class Look:
         return self.owner in ("", instance.metadata.get(OWNER)) and self._is_of_cluster(instance)
 
     def _is_of_cluster(self, instance: ObservedInstance) -> bool:
-        return (
-            isinstance(self.identity, Unknown)
-            or instance.metadata.get(CLUSTER) == self.identity.data
-        )
+        if isinstance(self.identity, Unknown):
+            return True
+        return instance.metadata.get(CLUSTER) == self.identity.data
 
     @property
     def eureka_time(self) -> float:
@@ -186,13 +194,17 @@ class Look:
         return self.at + self.eureka_ahead
 
     def uncached(self, key: InstanceKey) -> Sequence[Reading]:
-        """Gives what the servers that were asked hold under this key, those that answered first."""
-        answers = [readings[key] for readings in self.readings.values() if key in readings]
+        """Return what the servers that were asked hold under this key, those that answered
+        first."""
+        answers: list[Reading] = []
+        for readings in self.readings.values():
+            if key in readings:
+                answers.append(readings[key])
         return sorted(answers, key=lambda answer: isinstance(answer, Unknown))
 
 
 def look(seen: LookWorld, settings: PassSettings, namespaces: Collection[str]) -> Look:
-    """Makes a dry pass over the scope of the settings, or over the one of `namespaces` if the
+    """Make a dry pass over the scope of the settings, or over the one of `namespaces` if the
     cluster may not be listed. An empty owner is taken from Eureka, if its instances name only
     one."""
     world = seen.world
@@ -204,25 +216,25 @@ def look(seen: LookWorld, settings: PassSettings, namespaces: Collection[str]) -
     settings = replace(settings, owner=owner, dry_run=True, looks=True)
     report = reconcile(world, settings)
     narrowed = ""
-    elsewhere = report.view.syncers.elsewhere if report.view else None
-    denied = isinstance(elsewhere, Unknown) and elsewhere.cause is Cause.DENIED
-    if settings.scope.namespaces is None and denied and len(namespaces) == 1:
+    if settings.scope.namespaces is None and len(namespaces) == 1 and _is_denied(report):
         narrowed = min(namespaces)
-        report = reconcile(
-            world,
-            replace(settings, scope=replace(settings.scope, namespaces=frozenset(namespaces))),
-        )
-    scopes = _scopes_beside(report, settings.scope, namespaces)
-    others = tuple(reconcile(world, replace(settings, scope=scope)) for scope in scopes)
+        scope = replace(settings.scope, namespaces=frozenset(namespaces))
+        report = reconcile(world, replace(settings, scope=scope))
+    others: list[PassReport] = []
+    for scope in _scopes_beside(report, settings.scope, namespaces):
+        others.append(reconcile(world, replace(settings, scope=scope)))
+    last_pass: LastPass | None = None
+    if owner:
+        last_pass = _last_pass(seen, owner, settings.scope)
     return Look(
         report=report,
         asked=settings.scope,
-        others=others,
+        others=tuple(others),
         identity=identity,
         owner=owner,
         listed=listed,
         list_seconds=took,
-        last_pass=_last_pass(seen, owner, settings.scope) if owner else None,
+        last_pass=last_pass,
         narrowed=narrowed,
         deployed=seen.deployed,
         offline=seen.offline,
@@ -230,23 +242,46 @@ def look(seen: LookWorld, settings: PassSettings, namespaces: Collection[str]) -
     )
 
 
+def _listed(report: PassReport) -> Iterable[SyncerObject]:
+    """Return the syncers that the pass listed, in scope or not."""
+    if report.view is None:
+        return ()
+    return every(report.view.syncers)
+
+
+def _is_denied(report: PassReport) -> bool:
+    """Say whether the syncers of the whole cluster may not be listed."""
+    if report.view is None:
+        return False
+    elsewhere = report.view.syncers.elsewhere
+    return isinstance(elsewhere, Unknown) and elsewhere.cause is Cause.DENIED
+
+
 def with_details(seen: LookWorld, found: Look, namespaces: Iterable[str]) -> Look:
-    """Adds the Pods of these namespaces, and the selectors of their Services."""
+    """Add the Pods of these namespaces, and the selectors of their Services."""
     names = [name for name in dict.fromkeys(namespaces) if name not in found.pods]
-    pods = {name: seen.details.list_pod_details(name) for name in names}
-    selectors = {name: seen.details.list_service_selectors(name) for name in names}
-    return replace(found, pods={**found.pods, **pods}, selectors={**found.selectors, **selectors})
+    pods = dict(found.pods)
+    for name in names:
+        pods[name] = seen.details.list_pod_details(name)
+    selectors = dict(found.selectors)
+    for name in names:
+        selectors[name] = seen.details.list_service_selectors(name)
+    return replace(found, pods=pods, selectors=selectors)
 
 
 def with_readings(seen: LookWorld, found: Look, keys: Collection[InstanceKey]) -> Look:
-    """Adds what each Eureka server holds under these keys now."""
-    servers = seen.world.servers
-    readings = {address: _read(server, sorted(keys)) for address, server in servers.items()}
-    return replace(found, readings=readings, eureka_ahead=_ahead(servers.values()) if keys else 0.0)
+    """Add what each Eureka server holds under these keys now."""
+    readings: dict[str, Mapping[InstanceKey, Reading]] = {}
+    for address, server in seen.world.servers.items():
+        readings[address] = _read(server, sorted(keys))
+    ahead = 0.0
+    if keys:
+        ahead = _ahead(seen.world.servers.values())
+    return replace(found, readings=readings, eureka_ahead=ahead)
 
 
 def _ahead(servers: Iterable[EurekaServer]) -> float:
-    """Gives by how many seconds the first clock that answers is ahead of ours; 0 if none does."""
+    """Return by how many seconds the first clock that answers is ahead of ours; 0 if none does."""
     for server in servers:
         with suppress(RegistryError):
             return server.ahead()
@@ -254,44 +289,54 @@ def _ahead(servers: Iterable[EurekaServer]) -> float:
 
 
 def _read(registry: EurekaServer, keys: Iterable[InstanceKey]) -> Mapping[InstanceKey, Reading]:
-    """Reads the keys from one server. After a call without an answer, it is not asked for the
+    """Read the keys from one server. After a call without an answer, it is not asked for the
     others."""
-    found: dict[InstanceKey, Reading] = {}
+    readings: dict[InstanceKey, Reading] = {}
     failed: Unknown | None = None
     for key in keys:
+        if failed is not None:
+            readings[key] = failed
+            continue
         try:
-            found[key] = failed or registry.read_instance(key)
+            readings[key] = registry.read_instance(key)
         except RegistryError as error:
-            found[key] = unknown_from(error)
-            failed = unknown_from(error) if error.cause is not None else None
-    return found
+            unread = unknown_from(error)
+            readings[key] = unread
+            # An error without a cause is of this instance alone.
+            if error.cause is not None:
+                failed = unread
+    return readings
 
 
 def _last_pass(seen: LookWorld, owner: str, scope: Scope) -> LastPass | None:
-    """Reads the first lock that exists; if there is none, gives why the first could not be read."""
-    found: LastPass | None = None
+    """Read the first lock that exists; if there is none, return why the first could not be
+    read."""
+    first: LastPass | None = None
     for name, store in seen.locks(owner, scope):
         record: LockRecord | Unknown | None
         try:
             record = store.read()
         except ClusterError as error:
             record = unknown_from(error)
-        beat = LastPass(name=str(name), found=record)
+        last_pass = LastPass(name=str(name), found=record)
         if isinstance(record, LockRecord):
-            return beat
-        found = found or beat
-    return found
+            return last_pass
+        if first is None:
+            first = last_pass
+    return first
 
 
 def _scopes_beside(report: PassReport, scope: Scope, namespaces: Collection[str]) -> list[Scope]:
     """Return a scope for each class that the syncers out of our scope in these namespaces have."""
-    listed = every(report.view.syncers) if report.view else ()
     beside: set[str] = set()
-    classes: dict[str | None, None] = {}  # in the order of the syncers
-    for syncer in listed:
-        if syncer.namespace in namespaces and not scope.takes(syncer):
-            beside.add(syncer.namespace)
-            classes[class_of(syncer)] = None
+    classes: list[str | None] = []  # in the order of the syncers
+    for syncer in _listed(report):
+        if syncer.namespace not in namespaces or scope.takes(syncer):
+            continue
+        beside.add(syncer.namespace)
+        syncer_class = class_of(syncer)
+        if syncer_class not in classes:
+            classes.append(syncer_class)
     whole = replace(scope, namespaces=frozenset(beside), selector=(), elsewhere=frozenset())
     return [replace(whole, syncer_class=name) for name in classes]
 
@@ -299,14 +344,15 @@ def _scopes_beside(report: PassReport, scope: Scope, namespaces: Collection[str]
 def _owner_in(listed: Source[tuple[ObservedInstance, ...]], identity: Source[str]) -> str:
     """Return the only owner that Eureka shows, of this cluster if that is known; empty for none, or
     several."""
-    cluster = identity.data if isinstance(identity, Complete) else None
+    if isinstance(listed, Unknown):
+        return ""
     owners: set[str] = set()
-    if isinstance(listed, Complete):
-        for instance in listed.data:
-            marks = instance.metadata
-            is_ours = syncer_of(instance) is not None and OWNER in marks
-            if is_ours and cluster in (None, marks.get(CLUSTER)):
-                owners.add(marks[OWNER])
+    for instance in listed.data:
+        marks = instance.metadata
+        if OWNER not in marks or syncer_of(instance) is None:
+            continue
+        if isinstance(identity, Unknown) or marks.get(CLUSTER) == identity.data:
+            owners.add(marks[OWNER])
     if len(owners) == 1:
         return owners.pop()
     return ""

@@ -152,7 +152,8 @@ class BetweenPasses:
         the start of the next pass, in monotonic seconds. If no time is left, the next pass renews
         what falls due before the one after it."""
         clock = self._world.clock
-        busy = clock.monotonic() - (until - self._interval)
+        begun = until - self._interval  # the last pass
+        busy = clock.monotonic() - begun
         batches = self._world.registry.batches()
         most = batches.size if batches is not None else None
         if not self._worth_it(len(to_renew), most) or busy >= self._interval:
@@ -167,18 +168,26 @@ class BetweenPasses:
         unanswered = Streak()
         while (now := clock.monotonic()) < until and not clock.stopping():
             end = min(until, now + _STRETCH)
-            falling = self._ledger.falling_due(wanted, end + (busy / 2 if end == until else 0.0))
-            due = [key for key in falling if key not in failed]
+            due_before = end
+            if end == until:
+                due_before += busy / 2
+            due: list[InstanceKey] = []
+            for key in self._ledger.falling_due(wanted, due_before):
+                if key not in failed:
+                    due.append(key)
             # Full batches; or groups of equally many single calls, so that one group a step is
             # enough.
-            groups = chunks(due, most or max(1, ceil(len(due) * _STEP / (end - now))))
+            for_a_step = len(due) * _STEP / (end - now)
+            size = most or max(1, ceil(for_a_step))
+            groups = chunks(due, size)
             for number, group in enumerate(groups):
                 self._wait(now)
                 # After a slow group, the others are spread over the rest of the time, and not sent
                 # in a burst.
-                begun = clock.monotonic()
-                now = begun + (end - begun) / (len(groups) - number)
-                if clock.stopping() or begun >= end or unanswered.broken:
+                at = clock.monotonic()
+                left = len(groups) - number
+                now = at + (end - at) / left
+                if clock.stopping() or at >= end or unanswered.broken:
                     break
                 missed = self._renew(group, unanswered, until)
                 renewed += len(group) - len(missed)
@@ -193,8 +202,9 @@ class BetweenPasses:
         for single calls."""
         period = self._ledger.period
         passes = period / self._interval
-        if passes < 1 or abs(round(passes) * self._interval - period) > _ABOUT * period:
-            return leases > 0
+        off_by = abs(round(passes) * self._interval - period)
+        if passes < 1 or off_by > _ABOUT * period:
+            return leases > 0  # passes alone would renew them too late or too early
         if most is None:
             return leases >= self._many
         return leases > most * passes
@@ -207,7 +217,8 @@ class BetweenPasses:
     ) -> list[InstanceKey]:
         """Renew these leases, and return those that were not renewed and stay due."""
         world = self._world
-        deadline = Deadline(world.clock, until - world.clock.monotonic(), world.time_limit)
+        left = until - world.clock.monotonic()
+        deadline = Deadline(world.clock, left, world.time_limit)
         applier = applier_of(world, None, Scope(), deadline)
         renewals = [Renew(key=key, syncer=None, why="it falls due") for key in group]
         missed: list[InstanceKey] = []

@@ -77,7 +77,8 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     deadline.stage(Ends.IDENTIFYING)
     identity = settings.renew_only or world.cluster.identity()
     deadline.stage(Ends.LISTING)
-    asked, asked_at = world.clock.monotonic(), world.clock.now()
+    asked = world.clock.monotonic()
+    asked_at = world.clock.now()
     listed = world.registry.list_instances()
     if isinstance(identity, Unknown) and looks:
         identity = marked_cluster(listed, settings.owner)
@@ -99,18 +100,22 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
 
     found = _claim(given, scope, syncers, early)
     others, former = _other_installations(given, found)
-    found, report = decide(given, _look_elsewhere(given, listed, found))
+    found = _look_elsewhere(given, listed, found)
+    found, report = decide(given, found)
     report = replace(report, other_owners=others, former=former.verdicts)
-    stopped = None if looks else _stop(given, found, report, former)
-    if stopped is not None:
-        return stopped
+    if not looks:
+        stopped = _stop(given, found, report, former)
+        if stopped is not None:
+            return stopped
 
     deadline.stage(Ends.APPLYING)
     report = replace(report, cut_short=deadline.cut_short)
     if settings.dry_run:
         report = with_lost_apps(found, report)
-        report = replace(report, all_statuses=take_due_writes(given, found, report).statuses)
-        return replace(report, imports=_imported(given, found, listed))
+        due = take_due_writes(given, found, report)
+        report = replace(report, all_statuses=due.statuses)
+        imports = _imported(given, found, listed)
+        return replace(report, imports=imports)
     report = carry_out(given, found, report)
     report = with_lost_apps(found, report)
     report = write_to_kubernetes(given, found, report)
@@ -141,7 +146,8 @@ def _imported(given: Given, found: Found, listed: Listing) -> ImportReport | Non
 def _choose(given: Given) -> tuple[Scope, Listed[SyncerObject] | None]:
     """List the syncers before the first renewal if the scope has a selector, because Eureka does
     not show their labels. If that list fails, all instances that may be ours are renewed."""
-    scope, syncers = given.settings.scope, None
+    scope = given.settings.scope
+    syncers: Listed[SyncerObject] | None = None
     if scope.selector:
         given.deadline.stage(Ends.CHOOSING)
         syncers = read_syncers(given.world.cluster, scope)
@@ -153,8 +159,14 @@ def _choose(given: Given) -> tuple[Scope, Listed[SyncerObject] | None]:
 def _renew(given: Given, scope: Scope, listed: Listing, asked: float, asked_at: float) -> Renewed:
     """Divide Eureka's list, and renew our instances, whatever Kubernetes will say. The list was
     asked for at `asked` in monotonic seconds, `asked_at` in Unix seconds."""
-    world, memory = given.world, given.world.memory
+    world = given.world
+    memory = world.memory
     remembered = memory.own_writes.recent(asked)
+    cancelled: set[InstanceKey] = set()
+    for key, wrote in remembered.items():
+        if wrote is None:
+            cancelled.add(key)
+
     registry: Source[Observed]
     unshown: Mapping[InstanceKey, ObservedInstance] = {}
     if isinstance(listed, Unknown):
@@ -163,15 +175,19 @@ def _renew(given: Given, scope: Scope, listed: Listing, asked: float, asked_at: 
         observed = observe(listed, given.ownership, scope, asked=asked_at, before=memory.observed)
         memory.observed = observed
         unshown = memory.own_writes.unshown(asked, observed)
-        registry = Complete(data=observed.remembering({**unshown, **remembered}))
-    cancelled = frozenset(key for key, wrote in remembered.items() if wrote is None)
+        # Of a key in both, the recent write is the newer one.
+        observed = observed.remembering({**unshown, **remembered})
+        registry = Complete(data=observed)
+
     applier = applier_of(world, given.ownership, scope, given.deadline)
-    renewed = {} if given.settings.dry_run else renew_ours(world, applier, registry, cancelled)
+    renewed: Mapping[InstanceKey, Outcome] = {}
+    if not given.settings.dry_run:
+        renewed = renew_ours(world, applier, registry, cancelled)
     return Renewed(
         applier=applier,
         registry=registry,
         renewed=renewed,
-        cancelled=cancelled,
+        cancelled=frozenset(cancelled),
         unshown=tuple(unshown),
     )
 
@@ -181,7 +197,9 @@ def _claim(
 ) -> Found:
     """List Kubernetes, and make the claims. An instance whose syncer turns out to be in another
     scope is not ours."""
-    world, settings, registry = given.world, given.settings, early.registry
+    world = given.world
+    settings = given.settings
+    registry = early.registry
     given.deadline.stage(Ends.READING)
     marked: frozenset[SyncerRef] = frozenset()
     listed: Mapping[InstanceKey, ObservedInstance] = {}
@@ -193,18 +211,21 @@ def _claim(
     naming = Naming(ownership=given.ownership, lease=settings.lease, listed=listed)
     desired = claim_all(view, naming, scope, world.memory.claims)
     if isinstance(registry, Complete):
-        registry = Complete(data=registry.data.narrowed(scope))
-        view = read_pods(world.cluster, view, desired, registry.data, scope)
+        observed = registry.data.narrowed(scope)
+        registry = Complete(data=observed)
+        view = read_pods(world.cluster, view, desired, observed, scope)
         desired = replace(desired, living_pods=living_pods(view.pods))
+    applier = applier_of(world, given.ownership, scope, given.deadline)
+    absent = absent_namespaces(world.cluster, view, scope)
     return Found(
-        applier=applier_of(world, given.ownership, scope, given.deadline),
+        applier=applier,
         registry=registry,
         renewed=early.renewed,
         cancelled=early.cancelled,
         unshown=early.unshown,
         view=view,
         desired=desired,
-        absent=absent_namespaces(world.cluster, view, scope),
+        absent=absent,
     )
 
 
@@ -223,8 +244,10 @@ def _look_elsewhere(given: Given, listed: Listing, found: Found) -> Found:
     registry = found.registry
     if isinstance(listed, Unknown) or isinstance(registry, Unknown):
         return found
-    claims = found.desired.claims.values()
-    deleting = [claim.syncer for claim in claims if isinstance(claim, Deleting)]
+    deleting: list[SyncerObject] = []
+    for claim in found.desired.claims.values():
+        if isinstance(claim, Deleting):
+            deleting.append(claim.syncer)
     deleted = look_elsewhere(deleting, registry.data, cache_seconds=given.settings.registry_cache)
     if not deleted:
         return found
@@ -289,20 +312,25 @@ def renew_beside(
     """Renew wanted and held instances, because another owner serves our syncers, or nothing may be
     moved from a former one. What was to be removed is left to expire. What was to be moved is
     renewed, except what is `left_alone`."""
-    world, basis = given.world, report.basis
+    basis = report.basis
     assert basis is not None  # `decide` made it
     assert isinstance(found.registry, Complete)  # the other installation was seen in it
-    world.memory.sightings.note(
+    memory = given.world.memory
+    memory.sightings.note(
         report.held, basis.brake.seen, begun=given.deadline.begun, looked=basis.looked
     )
-    removed = {action.key for action in report.plan.actions if comes_last(action)}
+    memory.import_sightings.nothing_seen()
+
+    removed: set[InstanceKey] = set()
+    for action in report.plan.actions:
+        if comes_last(action):
+            removed.add(action.key)
     kept: list[ObservedInstance] = []
     for key, instance in found.registry.data.ours.items():
         stays = key not in removed or _is_moved(instance, found.desired, given.ownership)
         if stays and key not in left_alone:
             kept.append(instance)
     plan = plan_renewals(kept, "this pass is refused because of another installation")
-    world.memory.import_sightings.nothing_seen()
     renewed = _renew_only(given, found, plan, found.view)
     return replace(renewed, other_owners=report.other_owners, former=report.former)
 
@@ -317,7 +345,8 @@ def renew_in_doubt(given: Given, found: Found, planned: Plan, doubt: Unknown) ->
     cluster's. While Eureka cannot be read, renew what the plan renews."""
     given.world.memory.nothing_seen()
     if isinstance(found.registry, Unknown):
-        plan = sorted_plan(replace(action, if_gone=None) for action in planned.renewals)
+        renewals = [replace(renewal, if_gone=None) for renewal in planned.renewals]
+        plan = sorted_plan(renewals)
     else:
         ours = _not_cancelled(found, found.registry.data)
         plan = plan_renewals(ours, f"the cluster could not be read: {doubt.cause}")
@@ -325,6 +354,7 @@ def renew_in_doubt(given: Given, found: Found, planned: Plan, doubt: Unknown) ->
 
 
 def _not_cancelled(early: Renewed, observed: Observed) -> list[ObservedInstance]:
+    """Return our instances, except those that were cancelled a moment ago and are still listed."""
     return [instance for key, instance in observed.ours.items() if key not in early.cancelled]
 
 
@@ -360,10 +390,12 @@ def _renew_planned(
     oldest."""
     rest: list[Renew] = []
     if not report.settings.dry_run:
-        rest = [renewal for renewal in report.plan.renewals if renewal.key not in early]
-    outcomes = retry_untried_renewals(
-        applier, Outcomes.of([*early.values(), *applier.renew(rest, listed)])
-    )
+        for renewal in report.plan.renewals:
+            if renewal.key not in early:
+                rest.append(renewal)
+    renewed = applier.renew(rest, listed)
+    outcomes = Outcomes.of([*early.values(), *renewed])
+    outcomes = retry_untried_renewals(applier, outcomes)
     return replace(report, outcomes=outcomes, cut_short=deadline.cut_short)
 
 
@@ -374,7 +406,8 @@ def renew_unidentified(
     this is."""
     deadline.stage(Ends.SETTLING)
     world.memory.nothing_seen()
-    applier, now = applier_of(world, None, settings.scope, deadline), world.clock.now()
+    applier = applier_of(world, None, settings.scope, deadline)
+    now = world.clock.now()
     ours, registry = _of_owner(listed, settings, "", now)
     early: Mapping[InstanceKey, Outcome] = {}
     if isinstance(registry, Unknown) and not settings.dry_run:
@@ -386,8 +419,9 @@ def renew_unidentified(
         plan=plan_renewals(ours, f"the cluster could not be read: {identity.cause}"),
         registry=registry,
         view=unread_cluster(identity),
-        batching=world.registry.batching() if isinstance(registry, Complete) else None,
     )
+    if isinstance(registry, Complete):
+        report = replace(report, batching=world.registry.batching())
     return _renew_planned(report, applier, deadline, early, ours)
 
 
@@ -395,7 +429,8 @@ def keepalive(world: EurekaWorld, settings: PassSettings, cluster: str | None = 
     """Renew the instances of our owner, in every cluster or in the one with this UID, without
     asking a cluster. While Eureka cannot be listed, renew what this process renewed before."""
     deadline = Deadline(world.clock, settings.deadline, world.time_limit)
-    asked, listed = world.clock.now(), world.registry.list_instances()
+    asked = world.clock.now()
+    listed = world.registry.list_instances()
     ours, registry = _of_owner(listed, settings, cluster or "", asked)
     if cluster is not None:
         ours = [instance for instance in ours if instance.metadata.get(CLUSTER) == cluster]

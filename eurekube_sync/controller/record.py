@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.spec import ZONE
+from eurekube_sync.model.actions import Action, Removal
 from eurekube_sync.model.ownership import OWNER
 from eurekube_sync.model.sanitize import sounds_secret
 
@@ -28,28 +29,35 @@ Object: TypeAlias = dict[str, Any]  # JSON
 
 
 def decisions(report: PassReport) -> list[tuple[str, str, str, str]]:
-    """Gives each change that was planned and each removal that was held before anything was carried
-    out: kind of action, app, instance id, and why."""
-    plan, held = report.plan, report.held
+    """Return each change that was planned and each removal that was held before anything was
+    carried out: kind of action, app, instance id, and why."""
+    plan = report.plan
+    held = report.held
+    # After failed adds the brake is applied again, which may change both.
     if report.basis is not None:
-        plan, held = report.basis.braked.plan, report.basis.braked.held
-    decided = []
-    for action in [*plan.changes, *(held.removals if held else ())]:
-        decided.append((type(action).__name__.lower(), action.key.app, action.key.id, action.why))
+        plan = report.basis.braked.plan
+        held = report.basis.braked.held
+    actions: list[Action | Removal] = list(plan.changes)
+    if held is not None:
+        actions += held.removals
+    decided: list[tuple[str, str, str, str]] = []
+    for action in actions:
+        kind = type(action).__name__.lower()
+        decided.append((kind, action.key.app, action.key.id, action.why))
     if report.imports is not None:
         for change in report.imports.plan.changes:
-            ref, socket = str(change.import_), str(change.socket)
-            decided.append((type(change).__name__.lower(), ref, socket, change.why))
+            kind = type(change).__name__.lower()
+            decided.append((kind, str(change.import_), str(change.socket), change.why))
     return decided
 
 
 def without_logins(text: bytes) -> bytes:
-    """Hides the logins in URLs."""
+    """Return the text with the logins in URLs hidden."""
     return _LOGIN_IN_URL.sub(b"hidden", text)
 
 
 class Hiding:
-    """Takes the secrets out of what one pass read. Its methods change the data in place.
+    """Take the secrets out of what one pass read. The methods change the data in place.
 
     Secret are values of metadata and annotations whose key sounds like a secret, and annotations
     that become such metadata. Annotations that no plan reads are left out, and so is others'
@@ -65,27 +73,36 @@ class Hiding:
         owner."""
         self._objects: list[tuple[str, Object]] = []
         for path, items in objects.items():
-            self._objects += [(path, item) for item in items if isinstance(item, dict)]
+            for item in items:
+                if isinstance(item, dict):
+                    self._objects.append((path, item))
         self._instances = list(instances)
         self._owners = frozenset(owners)
-        self._selected = {key for key in self._selected_keys() if not sounds_secret(key)}
+        self._selected: set[str] = set()
+        for key in self._selected_keys():
+            if not sounds_secret(key):
+                self._selected.add(key)
         self._used: set[str] = set()
         secret_sources: set[str] = set()
         for source in self._sources():
             names = {str(name) for name in source.values()}
             self._used |= names
-            if sounds_secret(str(source.get("key"))):
+            metadata_key = str(source.get("key"))
+            if sounds_secret(metadata_key):
                 secret_sources |= names
-        secrets = sorted(self._secrets(secret_sources) - self._labels())
-        self._names = {value: f"hidden-{number}" for number, value in enumerate(secrets)}
+        secrets = self._secrets(secret_sources) - self._labels()
+        self._names: dict[str, str] = {}
+        for number, secret in enumerate(sorted(secrets)):
+            self._names[secret] = f"hidden-{number}"
 
     def _secrets(self, secret_sources: Collection[str]) -> set[str]:
         """Return each value of a key that sounds secret, or that metadata takes from such a key."""
         secrets: set[str] = set()
         for texts in self._texts():
             for key, value in texts.items():
-                is_secret = key in secret_sources or sounds_secret(key)
-                if is_secret and isinstance(value, str) and value and not key.startswith(_OURS):
+                if key.startswith(_OURS) or not isinstance(value, str) or not value:
+                    continue
+                if key in secret_sources or sounds_secret(key):
                     secrets.add(value)
         return secrets
 
@@ -93,7 +110,8 @@ class Hiding:
         """Return the values of all labels, which are shown: selectors need them."""
         labels: set[str] = set()
         for _, item in self._objects:
-            labels.update(str(label) for label in _part(item, "metadata", "labels").values())
+            for value in _part(item, "metadata", "labels").values():
+                labels.add(str(value))
         return labels
 
     def read(self) -> None:
@@ -143,10 +161,14 @@ class Hiding:
                 texts[key] = self._names.get(value, value)
 
     def _sources(self) -> Iterator[Object]:
-        """Gives each `metadataFrom` of the syncers."""
+        """Yield each `metadataFrom` of the syncers."""
         for path, item in self._objects:
-            given = _part(item, "spec").get("metadataFrom") if path.endswith(_SYNCERS) else None
-            for source in given if isinstance(given, list) else ():
+            if not path.endswith(_SYNCERS):
+                continue
+            sources = _part(item, "spec").get("metadataFrom")
+            if not isinstance(sources, list):
+                continue
+            for source in sources:
                 if isinstance(source, dict):
                     yield source
 
@@ -158,20 +180,27 @@ class Hiding:
                 yield from map(str, _part(item, "spec", "select", "metadata"))
 
     def _texts(self) -> Iterator[Object]:
-        """Gives all metadata and annotations that may have secrets."""
+        """Yield all metadata and annotations that may have secrets."""
         for path, item in self._objects:
             yield _part(item, "metadata", "annotations")
             if path.endswith(_SYNCERS):
                 yield _part(item, "spec", "metadata")
         for instance in self._instances:
-            if _part(instance, "metadata").get(OWNER) in self._owners:
-                yield _part(instance, "metadata")
+            metadata = _part(instance, "metadata")
+            if metadata.get(OWNER) in self._owners:
+                yield metadata
 
 
 def _keep_only(item: Object, part: str, *fields: str) -> None:
-    if part in item:
-        kept = _part(item, part)
-        item[part] = {field: kept[field] for field in fields if field in kept}
+    """Keep these fields of a part of the object, as far as it has them."""
+    if part not in item:
+        return
+    whole = _part(item, part)
+    kept: Object = {}
+    for field in fields:
+        if field in whole:
+            kept[field] = whole[field]
+    item[part] = kept
 
 
 def _keep_only_ports(spec: Object, kind: str) -> None:
@@ -183,12 +212,19 @@ def _keep_only_ports(spec: Object, kind: str) -> None:
     kept: list[Object] = []
     for container in containers:
         ports = _part(container).get("ports")
-        kept.append({} if ports is None else {"ports": ports})
+        if ports is None:
+            kept.append({})
+        else:
+            kept.append({"ports": ports})
     spec[kind] = kept
 
 
 def _part(value: Any, *keys: str) -> Object:
-    """Gives the object under nested keys; an empty one if there is none."""
+    """Return the object under nested keys; an empty one if there is none."""
     for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value if isinstance(value, dict) else {}
+        if not isinstance(value, dict):
+            return {}
+        value = value.get(key)
+    if not isinstance(value, dict):
+        return {}
+    return value

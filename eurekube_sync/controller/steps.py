@@ -3,7 +3,7 @@ write to Kubernetes. `reconcile` calls them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 
@@ -42,6 +42,7 @@ from eurekube_sync.model.actions import (
 )
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.model.ownership import CLASS, Ownership, syncer_of
 from eurekube_sync.model.sources import Complete, Source, Unknown
 from eurekube_sync.observe.eureka import Observed, is_ours, of_doubtful_age
@@ -74,21 +75,20 @@ def applier_of(
 
 def renewed_before(world: EurekaWorld) -> Plan:
     """Plan to renew what this process renewed before, for while Eureka cannot be read."""
-    return sorted_plan(
-        Renew(key=key, syncer=None, why="it was registered")
-        for key in world.renewals.renewed_lately()
-    )
+    lately = world.renewals.renewed_lately()
+    return sorted_plan(Renew(key=key, syncer=None, why="it was registered") for key in lately)
 
 
 def renew_ours(
-    world: World, applier: Applier, registry: Source[Observed], cancelled: frozenset[InstanceKey]
+    world: World, applier: Applier, registry: Source[Observed], cancelled: Set[InstanceKey]
 ) -> Mapping[InstanceKey, Outcome]:
     """Renew our instances before Kubernetes is read, except those `cancelled` a moment ago.
     Instances with the mark of another class wait until the cluster is read, and so do those of a
     syncer that another owner serves, too."""
     if isinstance(registry, Unknown):
-        # A cancelled lease is not among these.
-        return Outcomes.of(applier.renew(renewed_before(world).renewals)).by_key
+        lately = renewed_before(world).renewals  # a cancelled lease is not among these
+        return Outcomes.of(applier.renew(lately)).by_key
+
     observed = registry.data
     syncer_class = observed.scope.syncer_class
     contended = served_by_others(observed)
@@ -131,7 +131,7 @@ def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
     given.deadline.stage(Ends.APPLYING, part_of_rest=0.5)
     at = world.clock.now()
     approval_refusal = refusal(settings.approved, at)
-    approval = None if approval_refusal else settings.approved
+    approval = settings.approved if approval_refusal is None else None
     brake = _brake(given, found.desired, approval, at)
     last_seen_up = _last_seen_up(world, found)
 
@@ -152,6 +152,9 @@ def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
             braked = apply_brake(plan, observed, brake)
             braked = _with_evidence(given, braked, observed)
 
+    batching = world.registry.batching()
+    looked = world.clock.monotonic()
+    basis = Basis(brake=brake, last_seen_up=last_seen_up, braked=braked, looked=looked)
     report = PassReport(
         settings=settings,
         cluster=given.ownership.cluster,
@@ -166,10 +169,8 @@ def decide(given: Given, found: Found) -> tuple[Found, PassReport]:
         approved=settings.approved,
         approval_refused=approval_refusal,
         released=braked.approved,
-        batching=world.registry.batching(),
-        basis=Basis(
-            brake=brake, last_seen_up=last_seen_up, braked=braked, looked=world.clock.monotonic()
-        ),
+        batching=batching,
+        basis=basis,
     )
     return found, report
 
@@ -189,18 +190,23 @@ def _brake(given: Given, desired: Desired, approval: PlanId | None, at: float) -
     settings = given.settings
     # An earlier sighting counts only for so long: passes that are further apart let leases expire.
     confirm_within = settings.brake.confirm_after + settings.lease.expires_after
-    claims = desired.claims.items()
-    freed = frozenset(ref for ref, claim in claims if annotation_releases(claim.syncer, at))
-    statuses = {ref: claim.syncer.status for ref, claim in claims}
-    sightings = given.world.memory.sightings
+    freed: set[SyncerRef] = set()
+    statuses: dict[SyncerRef, SyncerStatus | None] = {}
+    for ref, claim in desired.claims.items():
+        statuses[ref] = claim.syncer.status
+        if annotation_releases(claim.syncer, at):
+            freed.add(ref)
+
     # A removal was seen when the lists were made, which may be as old as the pass.
     begun = given.deadline.begun
     begun_at = at - (given.world.clock.monotonic() - begun)  # in Unix seconds
+    sightings = given.world.memory.sightings
+    seen = sightings.before(statuses, begun=begun, now=begun_at, within=confirm_within)
     return Brake(
         limits=settings.brake,
-        freed_by_annotation=freed,
+        freed_by_annotation=frozenset(freed),
         approval=approval,
-        seen=sightings.before(statuses, begun=begun, now=begun_at, within=confirm_within),
+        seen=seen,
         confirm_within=confirm_within,
     )
 
@@ -215,12 +221,13 @@ def _worth_a_look(held: Held | None, brake: Brake) -> tuple[Removal, ...]:
 def _with_evidence(given: Given, braked: Braked, observed: Observed) -> Braked:
     """Add what the pods of the held removals do now, for the person who decides. What awaits
     confirmation waits for nobody."""
-    waiting = braked.held.for_a_person if braked.held else ()
-    if braked.held is None or not waiting:
+    held = braked.held
+    if held is None or not held.for_a_person:
         return braked
+    waiting = held.for_a_person
     pods = readiness_behind(given.world.cluster, waiting, observed, given.settings.scope)
     states = pod_states(waiting, observed.ours, pods)
-    return replace(braked, held=replace(braked.held, pods=states))
+    return replace(braked, held=replace(held, pods=states))
 
 
 def _blind(desired: Desired, last_seen_up: frozenset[InstanceKey], ownership: Ownership) -> Braked:
@@ -276,21 +283,28 @@ def _read(
     """Read these instances uncached, and return the list with what was read. Many instances are
     read in batches, which renew them."""
     may_be_gone = _may_be_gone(found)
-    unlisted = [key for key in to_read if key not in observed.ours and key not in observed.others]
     # Batches renew. So they read neither what may be gone, nor what only the plan may renew, and
     # nothing in a dry run.
     must_not_be_renewed = may_be_gone | _only_by_plan(observed)
+    unlisted: list[InstanceKey] = []
+    gone: list[InstanceKey] = []
     renewable: list[InstanceKey] = []
-    if not given.settings.dry_run:
-        for key in to_read:
-            if key in observed.ours and key not in must_not_be_renewed:
-                renewable.append(key)
+    for key in to_read:
+        if key not in observed.ours and key not in observed.others:
+            unlisted.append(key)
+        if key in may_be_gone:
+            gone.append(key)
+        if key in observed.ours and key not in must_not_be_renewed:
+            renewable.append(key)
+    if given.settings.dry_run:
+        renewable = []
     readings = found.applier.read(
         to_read,
-        may_be_absent=[*unlisted, *(key for key in to_read if key in may_be_gone)],
+        may_be_absent=[*unlisted, *gone],
         in_the_way_of=in_the_way,
         renewable=renewable,
     )
+
     readings_for_age = dict(readings)
     for key in given.world.memory.own_writes.settle(readings):
         # Eureka holds an older version than this process wrote. No list can show ours, so this
@@ -332,8 +346,11 @@ def _only_by_plan(observed: Observed) -> frozenset[InstanceKey]:
 def carry_out(given: Given, found: Found, report: PassReport) -> PassReport:
     """Renew what is not renewed yet, put finalizers on, add, update, and then remove. Remember what
     the next pass has to know."""
-    world, deadline, applier = given.world, given.deadline, found.applier
-    plan, renewals = report.plan, report.plan.renewals
+    world = given.world
+    deadline = given.deadline
+    applier = found.applier
+    plan = report.plan
+    renewals = plan.renewals
     done = _renew_planned(found, renewals)
     adds = [*_adds(plan), *_expired(done)]
     deadline.stage(Ends.APPLYING, part_of_rest=0.5)
@@ -343,8 +360,10 @@ def carry_out(given: Given, found: Found, report: PassReport) -> PassReport:
         world.cluster, world.workers, deadline, found.desired, [*adds, *renewals]
     )
     # Many adds must leave time for the removals and updates that come last.
-    some_come_last = any(map(comes_last, plan.changes))
-    deadline.stage(Ends.APPLYING, part_of_rest=0.5 if some_come_last else 1.0)
+    if any(comes_last(change) for change in plan.changes):
+        deadline.stage(Ends.APPLYING, part_of_rest=0.5)
+    else:
+        deadline.stage(Ends.APPLYING)
     done += applier.change(adds, barred)
     deadline.stage(Ends.APPLYING)
     # A server that was unreachable may lack instances whose leases were not due. These outcomes
@@ -383,6 +402,7 @@ def _renew_planned(found: Found, renewals: Sequence[Renew]) -> list[Outcome]:
 
 
 def _adds(plan: Plan) -> list[Register | Update]:
+    """Return the registrations and updates that come before the removals."""
     adds: list[Register | Update] = []
     for change in plan.changes:
         if isinstance(change, Register | Update) and not comes_last(change):
@@ -412,12 +432,9 @@ def _remove(
     brake = replace(basis.brake, approval=None, approved_before=basis.braked.approved)
     removals = removals_left(report.plan, found.desired, observed, done, brake)
     removed = found.applier.remove(removals.actions, removals.kept_back)
-    report = replace(
-        report,
-        plan=removals.plan,
-        held=held_together(report.held, removals.held),
-        outcomes=Outcomes.of([*done, *removed]),
-    )
+    held = held_together(report.held, removals.held)
+    outcomes = Outcomes.of([*done, *removed])
+    report = replace(report, plan=removals.plan, held=held, outcomes=outcomes)
     return report, removals.confirmed
 
 
@@ -436,19 +453,25 @@ def _confirmed_but_failed(
 
 def _remember(given: Given, desired: Desired, report: PassReport) -> None:
     """Note what the next pass has to know."""
-    world, basis = given.world, report.basis
-    assert basis is not None  # `decide` made it
-    memory, outcomes, brake = world.memory, report.outcomes, basis.brake
+    world = given.world
+    memory = world.memory
+    outcomes = report.outcomes
     memory.own_writes.note(outcomes, world.clock.monotonic(), since=report.at)
     memory.first_pass = False
+
+    basis = report.basis
+    assert basis is not None  # `decide` made it
+    brake = basis.brake
+    unread = unread_of(brake.seen, desired.is_unread, within=brake.confirm_within)
     memory.sightings.note(
         report.held,
         before=brake.seen,
         begun=given.deadline.begun,
         looked=basis.looked,
         confirmed=report.confirmed_failed,
-        unread=unread_of(brake.seen, desired.is_unread, within=brake.confirm_within),
+        unread=unread,
     )
+
     if isinstance(report.registry, Complete):
         renewed = world.renewals.renewed_lately()
         observed = report.registry.data
@@ -470,9 +493,9 @@ def _renew_unmoved(applier: Applier, observed: Observed, outcomes: Outcomes) -> 
         if outcome is None or outcome.failed:
             staying.append(instance)
     if staying:
-        why = "it could not be moved to its new id yet"
+        renewals = plan_renewals(staying, "it could not be moved to its new id yet").renewals
         # Not reported: the report already says why each was not moved.
-        applier.renew(plan_renewals(staying, why).renewals, staying)
+        applier.renew(renewals, staying)
 
 
 def retry_untried_renewals(applier: Applier, outcomes: Outcomes) -> Outcomes:
@@ -483,7 +506,8 @@ def retry_untried_renewals(applier: Applier, outcomes: Outcomes) -> Outcomes:
             untried.append(outcome.action)
     if not untried:
         return outcomes
-    return Outcomes.of([*outcomes.by_key.values(), *applier.renew(untried)])
+    renewed = applier.renew(untried)
+    return Outcomes.of([*outcomes.by_key.values(), *renewed])
 
 
 def with_lost_apps(found: Found, report: PassReport) -> PassReport:
@@ -507,7 +531,9 @@ def with_lost_apps(found: Found, report: PassReport) -> PassReport:
 
 def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassReport:
     """Remove finalizers, write statuses and open gates, unless another cluster may answer now."""
-    world, deadline, now = given.world, given.deadline, given.world.clock.now()
+    world = given.world
+    deadline = given.deadline
+    now = world.clock.now()
     deadline.stage(Ends.SETTLING)
     due = take_due_writes(given, found, report)
     wished = openings(found.desired, found.view, found.registry, report.plan, now=now)
@@ -522,12 +548,11 @@ def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassR
     if wished:
         # Many statuses must leave time for the gates of a rollout.
         deadline.stage(Ends.SETTLING, part_of_rest=0.5)
-    cluster, workers = world.cluster, world.workers
-    written, errors = settle(cluster, world.clock, workers, deadline, due.writes)
+    written, errors = settle(world.cluster, world.clock, world.workers, deadline, due.writes)
     gate_errors = open_gates(
-        cluster,
+        world.cluster,
         found.applier,
-        workers,
+        world.workers,
         deadline,
         given.ownership,
         wished,
@@ -546,7 +571,9 @@ def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassR
 def take_due_writes(given: Given, found: Found, report: PassReport) -> Unsettled:
     """Return the writes that are due for the syncers, and the status of each syncer. It counts the
     pass in the memory of the process, so it is called once in a pass."""
-    settings, memory, now = given.settings, given.world.memory, given.world.clock.now()
+    settings = given.settings
+    memory = given.world.memory
+    now = given.world.clock.now()
     result = PassResult(
         desired=found.desired,
         registry=found.registry,

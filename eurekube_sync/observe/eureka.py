@@ -20,7 +20,7 @@ from typing import NamedTuple
 from eurekube_sync.desired.claims import Desired, Kept, Serving, Wanted, is_suspended
 from eurekube_sync.desired.conduct import LIMIT
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.actions import Cancel, Outcomes, Result
+from eurekube_sync.model.actions import Cancel, Outcome, Outcomes, Result
 from eurekube_sync.model.eureka import (
     Instance,
     InstanceKey,
@@ -87,11 +87,12 @@ class Observed:
         """The instances with a former mark, by the key that they get from this owner."""
         if not self.ownership.former:
             return {}
-        return {
-            self.ownership.key_of(instance): instance
-            for instance in self.ours.values()
-            if self.ownership.is_former(instance)
-        }
+        former: dict[InstanceKey, ObservedInstance] = {}
+        for instance in self.ours.values():
+            if self.ownership.is_former(instance):
+                key = self.ownership.key_of(instance)
+                former[key] = instance
+        return former
 
     def registered(self, key: InstanceKey) -> ObservedInstance | None:
         """Return our instance of this key, also one that is still registered under its former
@@ -142,9 +143,11 @@ class Observed:
             if listed is not None and listed.last_dirty_timestamp >= reading.last_dirty_timestamp:
                 continue
             registered = reading.last_dirty_timestamp / 1000
-            should_show = registered and self.asked - registered >= cache
-            if should_show and is_ours(reading, self.ownership, self.scope):
-                outdated = registered if outdated is None else max(outdated, registered)
+            if not registered or self.asked - registered < cache:
+                continue  # without a time, or so new that the cache may hide it
+            is_newest = outdated is None or registered > outdated
+            if is_newest and is_ours(reading, self.ownership, self.scope):
+                outdated = registered
         if outdated == self.outdated:
             return self
         return replace(self, outdated=outdated)
@@ -205,9 +208,11 @@ def observe(
     ours: dict[InstanceKey, ObservedInstance] = {}
     others: dict[InstanceKey, ObservedInstance] = {}
     clashes: set[str] = set()
-    if before and (before.ownership, before.scope) != (ownership, scope):
+    if before is not None and (before.ownership != ownership or before.scope != scope):
         before = None
-    known = before.ours if before else {}
+    known: Mapping[InstanceKey, ObservedInstance] = {}
+    if before is not None:
+        known = before.ours
     # How many of `ours` were ours in the pass before, with nothing changed but their last renewal
     unchanged = 0
     for instance in registry.data:
@@ -222,18 +227,25 @@ def observe(
             others[key] = instance
             if ownership.clashes(instance):
                 clashes.add(instance.metadata.get(CLUSTER, ""))
-    same = before if before and unchanged == len(ours) == len(known) else None
+    # What was counted and grouped for exactly these instances is still right.
+    same: Observed | None = None
+    listed: Mapping[SyncerRef, int]
+    if before is not None and unchanged == len(ours) == len(known):
+        same = before
+        listed = before.listed
+    else:
+        listed = _counted(ours.values(), {})
     observed = Observed(
         ownership=ownership,
         scope=scope,
         ours=ours,
         others=others,
         clashes=tuple(sorted(clashes)),
-        listed=same.listed if same else _counted(ours.values(), {}),
+        listed=listed,
         asked=asked,
         newest=newest_renewal(registry.data),
     )
-    if same:
+    if same is not None:
         vars(observed)["keys_by_syncer"] = same.keys_by_syncer
     return observed
 
@@ -253,6 +265,7 @@ def newest_renewal(instances: Iterable[ObservedInstance]) -> float:
 def _counted(
     ours: Iterable[ObservedInstance], before: Mapping[SyncerRef, int]
 ) -> Mapping[SyncerRef, int]:
+    """Return how many instances each syncer has, together with those counted before."""
     counts = Counter(before)
     for instance in ours:
         syncer = syncer_of(instance)
@@ -285,10 +298,12 @@ def of_doubtful_age(desired: Desired, observed: Observed) -> list[InstanceKey]:
         if status.eureka_unknown_since is not None:
             continue
         listed = observed.keys_by_syncer.get(ref, frozenset())
-        statuses = [observed.ours[key].status for key in listed]
-        counts = len(listed), statuses.count(InstanceStatus.UP)
-        if counts != (status.registered, status.up):
-            doubtful += sorted({*listed, *claim.wanted})
+        up = 0
+        for key in listed:
+            if observed.ours[key].status is InstanceStatus.UP:
+                up += 1
+        if len(listed) != status.registered or up != status.up:
+            doubtful += sorted(listed.union(claim.wanted))
     return doubtful
 
 
@@ -302,8 +317,11 @@ def marked_cluster(
         for instance in registry.data:
             if instance.metadata.get(OWNER) == owner:
                 uids.add(instance.metadata.get(CLUSTER, ""))
-    uid = uids.pop() if len(uids) == 1 else ""
-    return Complete(data=uid if CLUSTER_PATTERN.fullmatch(uid) else "")
+    if len(uids) == 1:
+        uid = uids.pop()
+        if CLUSTER_PATTERN.fullmatch(uid):
+            return Complete(data=uid)
+    return Complete(data="")
 
 
 def held_by_owners(
@@ -314,8 +332,10 @@ def held_by_owners(
     """Return the instances with one of the owners' names in scope, of any cluster."""
     held: list[ObservedInstance] = []
     for instance in registry.data:
+        if instance.metadata.get(OWNER) not in owners:
+            continue
         syncer = syncer_of(instance)
-        if instance.metadata.get(OWNER) in owners and syncer is not None and scope.covers(syncer):
+        if syncer is not None and scope.covers(syncer):
             held.append(instance)
     return tuple(held)
 
@@ -347,7 +367,9 @@ class Headroom:
     @property
     def renewals(self) -> float:
         """Renewals a minute that Eureka receives: two of each other instance, and ours."""
-        return self.others * 60 / EXPECTED_INTERVAL + self.ours * 60 / self.interval
+        from_others = self.others * 60 / EXPECTED_INTERVAL
+        from_us = self.ours * 60 / self.interval
+        return from_others + from_us
 
     @property
     def blocks_eviction(self) -> bool:
@@ -358,29 +380,31 @@ class Headroom:
 
     @property
     def warning(self) -> str:
+        """Return what a person should know and do if our interval blocks evictions."""
+        renewals = counted(self.renewals, "renewal")
         return (
-            f"self-preservation: with passes every {self.interval:g}s Eureka gets "
-            f"{counted(self.renewals, 'renewal')} a minute, not above its threshold of "
-            f"{self.threshold}. So it evicts nobody. Use --interval 30s or less."
+            f"self-preservation: with passes every {self.interval:g}s Eureka gets {renewals} a "
+            f"minute, not above its threshold of {self.threshold}. So it evicts nobody. Use "
+            "--interval 30s or less."
         )
 
 
 def headroom(observed: Observed, interval: float) -> Headroom:
     """Return the headroom of a complete list; instances with our owner's name count as ours, in any
     scope."""
+    # `count` is quicker than a loop over each instance of the registry.
     owners = [instance.metadata.get(OWNER) for instance in observed.others.values()]
     elsewhere = owners.count(observed.ownership.owner)
-    return Headroom(
-        ours=len(observed.ours) + elsewhere,
-        others=len(observed.others) - elsewhere,
-        interval=interval,
-    )
+    ours = len(observed.ours) + elsewhere
+    others = len(observed.others) - elsewhere
+    return Headroom(ours=ours, others=others, interval=interval)
 
 
 def interval_of(pass_interval: float, *, slack: float) -> float:
     """Return the seconds between two renewals of a lease, if each pass renews what is due."""
     wait = EXPECTED_INTERVAL - slack
-    return pass_interval * max(1, -(-wait // pass_interval))
+    passes = -(-wait // pass_interval)  # rounded up: a lease falls due between two passes
+    return pass_interval * max(1, passes)
 
 
 class Write(NamedTuple):
@@ -412,14 +436,8 @@ class OwnWrites:
             key = outcome.action.key
             if outcome.failed or outcome.result in (Result.GONE, Result.CONFLICT):
                 self._writes.pop(key, None)
-                continue
-            wrote: ObservedInstance | None = None
-            if not isinstance(outcome.action, Cancel):
-                instance = outcome.registered
-                assert instance  # `others` has no plain renewal
-                status = outcome.status or instance.status
-                wrote = ObservedInstance(instance=replace(instance, status=status))
-            self._writes[key] = Write(now, int(since * 1000), wrote)
+            else:
+                self._writes[key] = Write(now, int(since * 1000), _left_by(outcome))
 
     def recent(self, now: float) -> Mapping[InstanceKey, ObservedInstance | None]:
         """Return the writes of the last seconds by key; None means cancelled."""
@@ -463,6 +481,16 @@ class OwnWrites:
         return older
 
 
+def _left_by(outcome: Outcome) -> ObservedInstance | None:
+    """Return the instance as the call left it; None if it was cancelled."""
+    if isinstance(outcome.action, Cancel):
+        return None
+    instance = outcome.registered
+    assert instance  # `Outcomes.others` has no plain renewal
+    status = outcome.status or instance.status
+    return ObservedInstance(instance=replace(instance, status=status))
+
+
 class LastSeen:
     """The instances that were UP after the last pass that could read Eureka. They let an instance
     be registered again where a suspend, a limit or a drain otherwise forbids it: if Eureka lost the
@@ -497,6 +525,8 @@ class LastSeen:
                 up[key] = instance.instance
         for key in self._lost_and_wanted(ours, renewed, desired):
             up[key] = self._up[key]
+
+        # The list is older than the calls of the pass, so what they did comes last.
         for outcome in outcomes.others:
             key = outcome.action.key
             registered = outcome.registered
@@ -507,9 +537,12 @@ class LastSeen:
             elif key in ours or isinstance(outcome.action, Cancel):
                 up.pop(key, None)
         self._up = up
-        self._unwanted_once = frozenset(
-            key for key in self._unwanted_once if key in up and not _is_proven(key, outcomes)
-        )
+
+        unwanted_once: set[InstanceKey] = set()
+        for key in self._unwanted_once:
+            if key in up and not _is_proven(key, outcomes):
+                unwanted_once.add(key)
+        self._unwanted_once = frozenset(unwanted_once)
         return self._note_syncers(outcomes, desired)
 
     def _lost_and_wanted(
@@ -531,8 +564,11 @@ class LastSeen:
 
     def note_unread(self, desired: Desired) -> None:
         """Remember what a pass does not want that could not read Eureka."""
-        unwanted = {key for key, up in self._up.items() if _is_unwanted(up, desired)}
-        self._unwanted_once |= unwanted
+        unwanted_once = set(self._unwanted_once)
+        for key, up in self._up.items():
+            if _is_unwanted(up, desired):
+                unwanted_once.add(key)
+        self._unwanted_once = frozenset(unwanted_once)
 
     def _note_syncers(self, outcomes: Outcomes, desired: Desired) -> Sequence[InstanceKey]:
         """Remember the syncers, and return the instances that stay another syncer's until a call
@@ -542,8 +578,10 @@ class LastSeen:
         unproven: list[InstanceKey] = []
         for key in self._up:
             before = self._syncers.get(key)
+            uid = before
             syncer = desired.wanted_by.get(key)
-            uid = uids[syncer] if syncer is not None else before
+            if syncer is not None:
+                uid = uids[syncer]
             if before is not None and uid != before and not _is_proven(key, outcomes):
                 unproven.append(key)
                 uid = before
@@ -567,11 +605,13 @@ class LastSeen:
             claim = desired.claims[desired.wanted_by[key]]
             if is_suspended(claim) and key in self._unwanted_once:
                 continue
-            if self._syncers.get(key, claim.syncer.uid) != claim.syncer.uid:
+            uid = claim.syncer.uid
+            if self._syncers.get(key, uid) != uid:
                 continue
             marks = wanted.instance.metadata
             is_same_pod = marks.get(POD) == up.metadata.get(POD)
-            if is_same_pod and marks.get(LIMIT) == up.metadata.get(LIMIT):
+            is_same_limit = marks.get(LIMIT) == up.metadata.get(LIMIT)
+            if is_same_pod and is_same_limit:
                 still_wanted.add(key)
         return frozenset(still_wanted)
 
@@ -593,8 +633,9 @@ def _is_unwanted(instance: Instance, desired: Desired) -> bool:
     verdict = claim.verdicts.get(instance.key)
     if verdict is None:
         return not claim.keeps_any
-    if isinstance(verdict, Wanted):
-        wanted = verdict.instance
-        changed = wanted.metadata.get(LIMIT) != instance.metadata.get(LIMIT)
-        return wanted.status is not InstanceStatus.UP or changed
-    return not isinstance(verdict, Kept)
+    if not isinstance(verdict, Wanted):
+        return not isinstance(verdict, Kept)
+    wanted = verdict.instance
+    if wanted.status is not InstanceStatus.UP:
+        return True
+    return wanted.metadata.get(LIMIT) != instance.metadata.get(LIMIT)

@@ -49,10 +49,12 @@ class FormerRenewed:
     @property
     def sentence(self) -> str:
         """The problem, and what a person should do."""
+        syncers = counted(len(self.syncers), "syncer")
+        first = self.syncers[0]
         return (
             f"owner clash: instances of {self.name} were renewed in the last {LATELY:.0f} s: "
-            f"those of {counted(len(self.syncers), 'syncer')}, such as {self.syncers[0]}. Stop the "
-            f"old installation, and run again {LATELY:.0f} s later. This pass is refused: {_DONE}"
+            f"those of {syncers}, such as {first}. Stop the old installation, and run again "
+            f"{LATELY:.0f} s later. This pass is refused: {_DONE}"
         )
 
 
@@ -67,10 +69,11 @@ class FormerUnread:
     @property
     def sentence(self) -> str:
         """The problem. The next pass tries again."""
+        syncers = counted(len(self.syncers), "syncer")
+        first = self.syncers[0]
         return (
-            f"it is not known whether {self.name} still renews the instances of "
-            f"{counted(len(self.syncers), 'syncer')}, such as {self.syncers[0]}. This pass is "
-            f"refused: {_DONE}. Why it is not known: {self.why}"
+            f"it is not known whether {self.name} still renews the instances of {syncers}, such "
+            f"as {first}. This pass is refused: {_DONE}. Why it is not known: {self.why}"
         )
 
 
@@ -110,9 +113,12 @@ def waiting_to_move(observed: Observed, desired: Desired) -> Sequence[ObservedIn
         former.append(instance)
     waiting: list[ObservedInstance] = []
     for instance in former:
-        claim = desired.server_of(observed.ownership.key_of(instance))
-        put_out = instance.instance.override is not InstanceStatus.UNKNOWN
-        if claim is not None and not claim.conduct.suspend and not put_out:
+        new_key = observed.ownership.key_of(instance)
+        claim = desired.server_of(new_key)
+        if claim is None or claim.conduct.suspend:
+            continue
+        # Eureka keeps a person's override with the id, so such an instance is not moved.
+        if instance.instance.override is InstanceStatus.UNKNOWN:
             waiting.append(instance)
     return waiting
 
@@ -133,8 +139,12 @@ def to_read_next(
     """Return the other instances of the syncers of which the first readings do not tell."""
     keys: list[InstanceKey] = []
     for instances in _parts(waiting, ownership).values():
-        if not isinstance(_told_of_part(instances, readings, ownership), float):
-            keys += [instance.key for instance in instances if instance.key not in readings]
+        told = _told_of_part(instances, readings, ownership)
+        if isinstance(told, float):
+            continue
+        for instance in instances:
+            if instance.key not in readings:
+                keys.append(instance.key)
     return keys
 
 
@@ -145,22 +155,27 @@ def judge(
     renewed: dict[str, list[SyncerRef]] = {}
     unread: dict[str, dict[SyncerRef, str]] = {}
     left_alone: set[InstanceKey] = set()
-    for part, instances in sorted(_parts(waiting, ownership).items()):
+    parts = _parts(waiting, ownership)
+    for part, instances in sorted(parts.items()):
         told = _told_of_part(instances, readings, ownership)
         if isinstance(told, str):
-            unread.setdefault(part.installation, {})[part.syncer] = told
+            reasons = unread.setdefault(part.installation, {})
+            reasons[part.syncer] = told
         elif told is not None and told <= LATELY:
             renewed.setdefault(part.installation, []).append(part.syncer)
-            left_alone.update(instance.key for instance in instances)
-
+            for instance in instances:
+                left_alone.add(instance.key)
     if not _one_ends_soon(waiting, readings):
-        left_alone.update(instance.key for instance in waiting)
+        for instance in waiting:
+            left_alone.add(instance.key)
+
     verdicts: list[FormerVerdict] = []
     for name, syncers in renewed.items():
         verdicts.append(FormerRenewed(name=name, syncers=tuple(syncers)))
     for name, reasons in unread.items():
-        why = next(iter(reasons.values()))
-        verdicts.append(FormerUnread(name=name, syncers=tuple(reasons), why=why))
+        not_told = tuple(reasons)
+        why = reasons[not_told[0]]
+        verdicts.append(FormerUnread(name=name, syncers=not_told, why=why))
     return Judgement(verdicts=tuple(verdicts), left_alone=frozenset(left_alone))
 
 
@@ -173,9 +188,12 @@ def _one_ends_soon(waiting: Iterable[ObservedInstance], readings: Readings) -> b
         if isinstance(reading, ObservedInstance):
             now = max(now, reading.read_at)
     for instance in waiting:
+        latest = instance
         reading = readings.get(instance.key)
-        latest = reading if isinstance(reading, ObservedInstance) else instance
-        if not now or latest.last_renewal < now:  # `Lease.renew` adds the duration to it
+        if isinstance(reading, ObservedInstance):
+            latest = reading
+        # `Lease.renew` adds the duration to the time of the last renewal.
+        if not now or latest.last_renewal < now:
             return True
     return False
 
@@ -183,13 +201,16 @@ def _one_ends_soon(waiting: Iterable[ObservedInstance], readings: Readings) -> b
 def _parts(
     waiting: Iterable[ObservedInstance], ownership: Ownership
 ) -> Mapping[_Part, Sequence[ObservedInstance]]:
+    """Group the instances by the part that they tell of."""
     parts: dict[_Part, list[ObservedInstance]] = {}
     for instance in waiting:
-        parts.setdefault(_part_of(instance, ownership), []).append(instance)
+        part = _part_of(instance, ownership)
+        parts.setdefault(part, []).append(instance)
     return parts
 
 
 def _part_of(instance: ObservedInstance, ownership: Ownership) -> _Part:
+    """Return the part that registered the instance, by its marks."""
     syncer = syncer_of(instance)
     assert syncer is not None  # `Observed.ours` holds none without
     name = f"owner {instance.metadata[OWNER]}"
@@ -233,4 +254,5 @@ def _told(reading: ObservedInstance | Unread | None, ownership: Ownership) -> fl
         return "Eureka's answer does not say when the instance was renewed"
     if not reading.read_at:
         return "Eureka's answer has no time (Date)"
-    return reading.read_at / 1000 - reading.renewed
+    read_at = reading.read_at / 1000  # in seconds, as `renewed` is
+    return read_at - reading.renewed

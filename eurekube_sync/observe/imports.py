@@ -15,8 +15,8 @@ from eurekube_sync.model.imports import ImportObject, ImportWrites
 from eurekube_sync.model.kubernetes import ClusterView, CrdAge, EndpointSlice, Service
 from eurekube_sync.model.ports import Cluster
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.observe.kubernetes import one_by_one
 
-_FEW_NAMESPACES = 20
 _NOT_NEEDED = Unknown(cause=Cause.NOT_READ, message="no import needs it")
 _NOTHING: Listed[Any] = Listed(by_namespace={}, elsewhere=_NOT_NEEDED)
 
@@ -27,24 +27,32 @@ def read_imports(
     """List the imports, and what those in scope need. What was listed for the syncers is not listed
     again. The slices are those of the whole scope, because they show which addresses are in the
     cluster."""
-    namespaces = None if scope.namespaces is None else sorted(scope.namespaces)
+    namespaces = None
+    if scope.namespaces is not None:
+        namespaces = sorted(scope.namespaces)
     imports = writes.list_imports(namespaces)
     view = ImportView(imports=imports, services=_NOTHING, slices=_NOTHING)
-    taken = [import_ for import_ in every(imports) if scope.takes_import(import_)]
-    if not taken:
+    needed: set[str] = set()
+    deleted: list[ImportObject] = []
+    for import_ in every(imports):
+        if not scope.takes_import(import_):
+            continue
+        needed.add(import_.namespace)
+        if import_.deleted is not None:
+            deleted.append(import_)
+    if not needed:
         return view
-    if any(import_.deleted is not None for import_ in taken):
+
+    # The deletion of a CRD deletes all its objects, although nobody wanted that.
+    if deleted:
         crd = writes.import_crd_live()
-        view = replace(view, crd_live=_crd_live(crd, taken))
-    needed = {import_.namespace for import_ in taken}
+        view = replace(view, crd_live=_crd_live(crd, deleted))
     if scope.granted_only:
-        names = None if namespaces is None else sorted(needed)
-        view = replace(view, namespaces=cluster.list_namespaces(names))
-    return replace(
-        view,
-        services=_services(cluster, exports, needed, scope),
-        slices=_slices(cluster, exports, namespaces),
-    )
+        granting = None if namespaces is None else sorted(needed)
+        view = replace(view, namespaces=cluster.list_namespaces(granting))
+    services = _services(cluster, exports, needed, scope)
+    slices = _slices(cluster, exports, namespaces)
+    return replace(view, services=services, slices=slices)
 
 
 def _services(
@@ -56,13 +64,13 @@ def _services(
     if isinstance(listed.elsewhere, Complete) or needed <= listed.by_namespace.keys():
         return listed
     together = needed.union(listed.by_namespace)
-    few = scope.namespaces is not None or len(together) <= _FEW_NAMESPACES
-    return cluster.list_services(sorted(together) if few else None)
+    return cluster.list_services(one_by_one(together, scope))
 
 
 def _slices(
     cluster: Cluster, exports: ClusterView, namespaces: list[str] | None
 ) -> Listed[EndpointSlice]:
+    """Return the EndpointSlices of these namespaces; None for all."""
     listed = exports.slices
     if isinstance(listed.elsewhere, Complete):
         return listed
@@ -91,8 +99,11 @@ def registry_age(instances: Iterable[ObservedInstance], newest: float) -> float 
     instance has a time of registration, 0 without instances. A Eureka that starts again answers
     with an empty list, and then with new registrations. `newest` is the latest renewal in the list,
     in Unix seconds: so only the server's own clock counts."""
-    times = [instance.registered for instance in instances]
+    times = {instance.registered for instance in instances}
     if not times:
         return 0.0
-    known = [time for time in times if time]
-    return max(0.0, newest - min(known) / 1000) if known else None
+    times.discard(0)  # Eureka gave no time of registration
+    if not times:
+        return None
+    oldest = min(times) / 1000
+    return max(0.0, newest - oldest)

@@ -43,10 +43,10 @@ class OtherOwner:
             )
         if not self.twice:
             return f"owner clash: {self.question}. This pass is refused: nothing was done"
+        are = one_or_more(self.twice, "is", "are")
         return (
-            f"owner clash: {self.question}. {self.twice} of the instances {_are(self.twice)} "
-            "registered twice. This pass is refused: our instances were renewed, and nothing else "
-            "was done"
+            f"owner clash: {self.question}. {self.twice} of the instances {are} registered twice. "
+            "This pass is refused: our instances were renewed, and nothing else was done"
         )
 
     @property
@@ -60,8 +60,9 @@ class OtherOwner:
 
     @property
     def _registered(self) -> str:
-        instances = f"{counted(self.registered, 'instance')} of this cluster"
-        return f"{instances} {_are(self.registered)} registered under owner {self.name},"
+        instances = counted(self.registered, "instance")
+        are = one_or_more(self.registered, "is", "are")
+        return f"{instances} of this cluster {are} registered under owner {self.name},"
 
 
 def other_owners(observed: Observed, desired: Desired, now: float) -> tuple[OtherOwner, ...]:
@@ -73,7 +74,10 @@ def other_owners(observed: Observed, desired: Desired, now: float) -> tuple[Othe
     servers = _servers(desired)
     others: list[OtherOwner] = []
     for name, instances in sorted(at_work.items()):
-        contested = [instance for instance in instances if _is_served(instance, servers)]
+        contested: list[ObservedInstance] = []
+        for instance in instances:
+            if _is_served(instance, servers):
+                contested.append(instance)
         if contested:
             others.append(_other_owner(name, contested, observed, desired))
     return tuple(others)
@@ -83,11 +87,12 @@ def _at_work(observed: Observed, now: float) -> Mapping[str, Sequence[ObservedIn
     """Return the instances that other owners of this cluster renew, by owner."""
     at_work: dict[str, list[ObservedInstance]] = {}
     for instance in _of_others(observed):
-        from_another_class = instance.metadata.get(CLASS) != observed.scope.syncer_class
-        if from_another_class or observed.silent(instance) > LATELY:
+        if instance.metadata.get(CLASS) != observed.scope.syncer_class:
             continue
-        if not _has_ended(instance, now):
-            at_work.setdefault(instance.metadata[OWNER], []).append(instance)
+        if observed.silent(instance) > LATELY or _has_ended(instance, now):
+            continue
+        owner = instance.metadata[OWNER]
+        at_work.setdefault(owner, []).append(instance)
     return at_work
 
 
@@ -113,7 +118,8 @@ def _servers(desired: Desired) -> Mapping[Socket, SyncerRef]:
 def _is_served(instance: ObservedInstance, servers: Mapping[Socket, SyncerRef]) -> bool:
     """Say whether the syncer in the instance's mark has an instance of ours at the same socket."""
     syncer = syncer_of(instance)
-    return any(servers.get(socket) == syncer for socket in sockets_of(instance.instance))
+    sockets = sockets_of(instance.instance)
+    return any(servers.get(socket) == syncer for socket in sockets)
 
 
 def _other_owner(
@@ -138,12 +144,19 @@ def _other_owner(
         mine += 1
         if not theirs.isdisjoint(sockets_of(instance.instance)):
             twice += 1
+
+    if mine == 0:
+        stops_us = True
+    elif twice < mine:
+        stops_us = False
+    else:
+        stops_us = _came_first(name, observed)
     return OtherOwner(
         name=name,
         ours=observed.ownership.owner,
         registered=len(contested),
         twice=twice,
-        stops_us=twice == mine and (not twice or _came_first(name, observed)),
+        stops_us=stops_us,
     )
 
 
@@ -151,24 +164,29 @@ def _came_first(name: str, observed: Observed) -> bool:
     """Say whether the oldest instance at a shared address is the other owner's. Marks and
     registration times are the same for both installations, on every Eureka server, and after a
     restart of Eureka."""
-    our_name, cluster = observed.ownership.owner, observed.ownership.cluster
-    registered: dict[str, dict[Socket, int]] = {name: {}, our_name: {}}
+    our_name = observed.ownership.owner
+    theirs: dict[Socket, int] = {}
+    ours: dict[Socket, int] = {}
+    registered = {name: theirs, our_name: ours}
     for instance in (*observed.ours.values(), *observed.others.values()):
         owner = instance.metadata.get(OWNER, "")
-        if owner not in registered or instance.metadata.get(CLUSTER) != cluster:
+        if owner not in registered:
+            continue
+        if instance.metadata.get(CLUSTER) != observed.ownership.cluster:
             continue
         for socket in sockets_of(instance.instance):
             registered[owner][socket] = instance.last_dirty_timestamp
-    theirs, ours = registered[name], registered[our_name]
     shared = theirs.keys() & ours.keys()
     their_first = min(theirs[socket] for socket in shared)
     our_first = min(ours[socket] for socket in shared)
+    # At the same millisecond the name decides, for both installations alike.
     return (their_first, name) < (our_first, our_name)
 
 
 def _of_others(observed: Observed) -> Iterator[ObservedInstance]:
     """Yield the instances that other owners registered from this cluster."""
-    owner, cluster = observed.ownership.owner, observed.ownership.cluster
+    owner = observed.ownership.owner
+    cluster = observed.ownership.cluster
     for instance in observed.others.values():
         marks = instance.metadata
         if marks.get(CLUSTER) == cluster and marks.get(OWNER, owner) != owner:
@@ -177,8 +195,12 @@ def _of_others(observed: Observed) -> Iterator[ObservedInstance]:
 
 def served_by_others(observed: Observed) -> frozenset[SyncerRef]:
     """Return the syncers of this cluster that have instances of another owner, renewed or not."""
-    syncers = {syncer_of(instance) for instance in _of_others(observed)}
-    return frozenset(syncer for syncer in syncers if syncer is not None)
+    syncers: set[SyncerRef] = set()
+    for instance in _of_others(observed):
+        syncer = syncer_of(instance)
+        if syncer is not None:
+            syncers.add(syncer)
+    return frozenset(syncers)
 
 
 def nothing_of(
@@ -204,14 +226,12 @@ def nothing_of(
     clauses = [f"no instance of owner {ownership.owner} in {where}"]
     there: list[str] = []
     for name, number in sorted(owners.items()):
-        there.append(f"{name} ({counted(number, 'instance')})")
+        instances = counted(number, "instance")
+        there.append(f"{name} ({instances})")
     if there:
-        clauses.append(f"the instances of {where} belong to {', '.join(there)}")
+        names = ", ".join(there)
+        clauses.append(f"the instances of {where} belong to {names}")
     for uid, number in sorted(clusters.items()):
         instances = counted(number, "instance")
         clauses.append(f"owner {ownership.owner} has {instances} of cluster {uid}")
     return f"{'; '.join(clauses)}. Is {to_read} right?"
-
-
-def _are(number: int) -> str:
-    return one_or_more(number, "is", "are")

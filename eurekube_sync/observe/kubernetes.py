@@ -4,7 +4,7 @@ read only where a syncer needs them."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf
@@ -99,7 +99,9 @@ def unread_cluster(identity: Source[str]) -> ClusterView:
 def read_syncers(cluster: Cluster, scope: Scope) -> Listed[SyncerObject]:
     """List all syncers of the scope's namespaces, also those of other labels and classes: a
     syncer that is missing here does not exist, rather than belong to another installation."""
-    return cluster.list_syncers(None if scope.namespaces is None else sorted(scope.namespaces))
+    if scope.namespaces is None:
+        return cluster.list_syncers(None)
+    return cluster.list_syncers(sorted(scope.namespaces))
 
 
 def absent_namespaces(cluster: Cluster, view: ClusterView, scope: Scope) -> tuple[str, ...]:
@@ -128,21 +130,32 @@ def read_cluster(
     if syncers is None:
         syncers = read_syncers(cluster, scope)
     view = replace(unread_cluster(identity), syncers=syncers)
-    taken = [syncer for syncer in every(syncers) if scope.takes(syncer)]
-    gone = _gone(syncers, marked, scope)
-    # The deletion of a CRD deletes all its objects, although nobody wanted that.
-    if gone or any(syncer.deleted is not None for syncer in taken):
-        view = _with_crd(cluster, view)
-    namespaces = {ref.namespace for ref in gone}
-    for syncer in taken:
+    taken: list[SyncerObject] = []
+    deleted: list[SyncerObject] = []
+    namespaces: set[str] = set()
+    for syncer in every(syncers):
+        if not scope.takes(syncer):
+            continue
+        taken.append(syncer)
+        if syncer.deleted is not None:
+            deleted.append(syncer)
         if scope.may_select(syncer):
             namespaces.add(selected_namespace(syncer))
+    gone = _gone(syncers, marked, scope)
+    for ref in gone:
+        namespaces.add(ref.namespace)
+
+    # The deletion of a CRD deletes all its objects, although nobody wanted that.
+    if gone or deleted:
+        view = _with_crd(cluster, view)
     if not namespaces:
         return view
     if scope.granted_only:
         view = replace(view, namespaces=cluster.list_namespaces(_granting(taken, scope)))
-    listed = _one_by_one(namespaces, scope)
-    view = replace(view, services=cluster.list_services(listed), slices=cluster.list_slices(listed))
+    listed = one_by_one(namespaces, scope)
+    services = cluster.list_services(listed)
+    slices = cluster.list_slices(listed)
+    view = replace(view, services=services, slices=slices)
     view = _with_needs(cluster, view, scope)
     if pod_drains:
         view = _with_pod_drains(cluster, view, scope)
@@ -166,8 +179,11 @@ def _gone(
 def _with_crd(cluster: Cluster, view: ClusterView) -> ClusterView:
     """Return the view with what the CRD says about the deletions of syncers."""
     crd = cluster.crd_live()
-    installed = crd.data.by_ours if isinstance(crd, Complete) else 0.0
-    return replace(view, crd_live=_crd_live(crd, every(view.syncers)), crd_installed=installed)
+    installed = 0.0
+    if isinstance(crd, Complete):
+        installed = crd.data.by_ours
+    live = _crd_live(crd, every(view.syncers))
+    return replace(view, crd_live=live, crd_installed=installed)
 
 
 def _granting(taken: Iterable[SyncerObject], scope: Scope) -> list[str] | None:
@@ -184,16 +200,19 @@ def _with_needs(cluster: Cluster, view: ClusterView, scope: Scope) -> ClusterVie
     if needs.nodes:
         view = replace(view, nodes=cluster.list_nodes())
     if needs.pods:
-        view = replace(view, pods=cluster.list_pods(_one_by_one(needs.pods, scope)))
+        pods = cluster.list_pods(one_by_one(needs.pods, scope))
+        view = replace(view, pods=pods)
     if needs.hosts:
-        view = replace(view, hosts=cluster.list_hosts(_one_by_one(needs.hosts, scope)))
+        hosts = cluster.list_hosts(one_by_one(needs.hosts, scope))
+        view = replace(view, hosts=hosts)
     if needs.ingresses:
-        listed = cluster.list_ingresses(_one_by_one(needs.ingresses, scope))
-        view = replace(view, ingresses=listed)
+        ingresses = cluster.list_ingresses(one_by_one(needs.ingresses, scope))
+        view = replace(view, ingresses=ingresses)
     if needs.routes:
         view = _with_routes(cluster, view, needs.routes, scope)
     if needs.readiness:
-        view = replace(view, readiness=cluster.list_readiness(sorted(needs.readiness)))
+        readiness = cluster.list_readiness(sorted(needs.readiness))
+        view = replace(view, readiness=readiness)
     return view
 
 
@@ -202,33 +221,39 @@ def _with_routes(
 ) -> ClusterView:
     """Return the view with the HTTPRoutes that may lead to Services of these namespaces, and with
     their Gateways. What leads where is written in each object, so no other namespace is read."""
-    grants = cluster.list_reference_grants(_one_by_one(namespaces, scope))
+    grants = cluster.list_reference_grants(one_by_one(namespaces, scope))
     with_routes = set(namespaces)
     for namespace in namespaces:
         source = grants.of(namespace)
         if isinstance(source, Complete):
             with_routes |= with_routes_to(source.data)
-    routes = cluster.list_routes(_one_by_one(with_routes, scope))
-    parents = _parents(with_routes, routes)
-    gateways = cluster.list_gateways(_one_by_one(parents, scope)) if parents else _NOTHING
+    routes = cluster.list_routes(one_by_one(with_routes, scope))
+    gateways = _NOTHING
+    with_gateways = _with_gateways(with_routes, routes)
+    if with_gateways:
+        gateways = cluster.list_gateways(one_by_one(with_gateways, scope))
     return replace(view, reference_grants=grants, routes=routes, gateways=gateways)
 
 
-def _parents(namespaces: Iterable[str], routes: Listed[HttpRoute]) -> frozenset[str]:
+def _with_gateways(with_routes: Iterable[str], routes: Listed[HttpRoute]) -> frozenset[str]:
     """Return the namespaces of the Gateways that these namespaces' routes name."""
-    parents: set[str] = set()
-    for namespace in namespaces:
+    namespaces: set[str] = set()
+    for namespace in with_routes:
         source = routes.of(namespace)
-        if isinstance(source, Complete):
-            for route in source.data:
-                parents.update(parent.namespace for parent in route.parents)
-    return frozenset(parents)
+        if not isinstance(source, Complete):
+            continue
+        for route in source.data:
+            for parent in route.parents:
+                namespaces.add(parent.namespace)
+    return frozenset(namespaces)
 
 
-def _one_by_one(namespaces: Collection[str], scope: Scope) -> list[str] | None:
+def one_by_one(namespaces: Collection[str], scope: Scope) -> list[str] | None:
     """Return the namespaces to list one by one; None to list the whole cluster at once."""
-    few = scope.namespaces is not None or len(namespaces) <= _FEW_NAMESPACES
-    return sorted(namespaces) if few else None
+    # With a Role in each namespace, the whole cluster cannot be listed.
+    if scope.namespaces is not None or len(namespaces) <= _FEW_NAMESPACES:
+        return sorted(namespaces)
+    return None
 
 
 def _crd_live(crd: Source[CrdAge], listed: Iterable[SyncerObject]) -> Source[bool]:
@@ -339,8 +364,9 @@ def drainable_in(view: ClusterView, scope: Scope) -> frozenset[str]:
     mode pod selects. A syncer that is being deleted is not drained any more."""
     namespaces: set[str] = set()
     for syncer in every(view.syncers):
-        pods_are_instances = syncer.deleted is None and syncer.spec.get("mode") != "service"
-        if pods_are_instances and scope.takes(syncer) and scope.may_select(syncer):
+        if syncer.deleted is not None or syncer.spec.get("mode") == "service":
+            continue
+        if scope.takes(syncer) and scope.may_select(syncer):
             namespaces.add(selected_namespace(syncer))
     return frozenset(namespaces)
 
@@ -352,14 +378,17 @@ def _with_pod_drains(cluster: Cluster, view: ClusterView, scope: Scope) -> Clust
     if not needed:
         return view
     read = view.pods or _NOTHING
-    rest = {namespace for namespace in needed if _is_unread(read.of(namespace))}
-    more = cluster.list_pod_drains(_one_by_one(rest, scope)) if rest else _NOTHING
+    rest = _without_pods(needed, read)
+    listed = _NOTHING
+    if rest:
+        listed = cluster.list_pod_drains(one_by_one(rest, scope))
     drains: dict[str, Source[tuple[Drainable, ...]]] = {}
-    for namespace, source in more.by_namespace.items():
+    for namespace, source in listed.by_namespace.items():
         drains[namespace] = _hinting(source)
     for namespace in needed - rest:
-        drains[namespace] = _made_of(read.of(namespace), _drains)
-    elsewhere = _hinting(more.elsewhere)
+        pods = read.of(namespace)
+        drains[namespace] = _made_of(pods, _drains)
+    elsewhere = _hinting(listed.elsewhere)
     return replace(view, pod_drains=Listed(by_namespace=drains, elsewhere=elsewhere))
 
 
@@ -390,25 +419,26 @@ def read_pods(
 
     The last two are kept if that list fails, so its failure is none of the pass."""
     needed = _with_doubted_pods(desired, observed, scope)
-    wished = _with_left_pods(desired, observed, scope) - needed
+    wished = _with_left_pods(desired, observed, scope)
     read = view.pods or _NOTHING
-    here: dict[str, Source[tuple[Pod, ...]]] = {}
-    rest = []
+    pods: dict[str, Source[tuple[Pod, ...]]] = {}
+    rest: list[str] = []
     for namespace in sorted(needed | wished):
         source = read.of(namespace)
         if isinstance(source, Complete):
             # A list of the whole cluster names no namespace that has no pod.
-            here[namespace] = source
+            pods[namespace] = source
         elif _is_unread(source):
             rest.append(namespace)
-    if not here and not rest:
+    if rest:
+        listed = cluster.list_pods(rest)
+        for namespace in rest:
+            source = listed.of(namespace)
+            if namespace in needed or isinstance(source, Complete):
+                pods[namespace] = source
+    if not pods:
         return view
-    more = cluster.list_pods(rest) if rest else _NOTHING
-    for namespace in rest:
-        source = more.of(namespace)
-        if namespace in needed or isinstance(source, Complete):
-            here[namespace] = source
-    return replace(view, pods=replace(read, by_namespace={**read.by_namespace, **here}))
+    return replace(view, pods=replace(read, by_namespace={**read.by_namespace, **pods}))
 
 
 def _with_doubted_pods(desired: Desired, observed: Observed, scope: Scope) -> frozenset[str]:
@@ -440,11 +470,12 @@ def _with_left_pods(desired: Desired, observed: Observed, scope: Scope) -> froze
         # The limits come later, so a syncer with limit 0 still seems to want its instances.
         if server is not None and not server.conduct.claims_nothing:
             continue
-        syncer, namespace = syncer_of(instance), pod_namespace_of(instance)
+        syncer = syncer_of(instance)
+        namespace = pod_namespace_of(instance)
         if syncer is None or namespace is None or not scope.may_reach(syncer.namespace, namespace):
             continue
-        left = is_put_out_and_left(instance, desired.claims.get(syncer))
-        if left or kept_for(instance, desired) is not None:
+        claim = desired.claims.get(syncer)
+        if is_put_out_and_left(instance, claim) or kept_for(instance, desired) is not None:
             namespaces.add(namespace)
     return frozenset(namespaces)
 
@@ -460,12 +491,14 @@ def pods_behind(
     their syncers may select there. Namespaces that were read before are not read again."""
     namespaces = _with_removed_pods(removals, observed, scope)
     read = view.pods or _NOTHING
-    rest = {namespace for namespace in namespaces if _is_unread(read.of(namespace))}
-    more = cluster.list_pods(_one_by_one(rest, scope)) if rest else _NOTHING
+    rest = _without_pods(namespaces, read)
+    listed = _NOTHING
+    if rest:
+        listed = cluster.list_pods(one_by_one(rest, scope))
     pods: dict[str, Source[frozenset[str]]] = {}
     for namespace in sorted(namespaces):
-        listed = more if namespace in rest else read
-        pods[namespace] = _made_of(listed.of(namespace), _uids)
+        source = listed.of(namespace) if namespace in rest else read.of(namespace)
+        pods[namespace] = _made_of(source, _uids)
     return pods
 
 
@@ -492,17 +525,20 @@ def readiness_behind(
     # slices have it, but not of a pod that a wrong selector leaves out, and a lost node controller
     # makes them differ from the pods: to tell these two apart is what the evidence is for.
     # Equal numbers by name, so that each pass of a hold reads the same namespaces.
-    most = sorted(counts, key=lambda namespace: (-counts[namespace], namespace))[:_FEW_NAMESPACES]
-    if not most:
+    by_count = sorted(counts, key=lambda namespace: (-counts[namespace], namespace))
+    if not by_count:
         return {}
+    most = by_count[:_FEW_NAMESPACES]
     listed = cluster.list_readiness(sorted(most))
     return {namespace: listed.of(namespace) for namespace in most}
 
 
 def living_pods(pods: Listed[Pod] | None) -> Mapping[str, Complete[frozenset[str]]]:
     """Return the UIDs of the pods of each namespace whose list is complete."""
-    living = {}
-    for namespace, source in pods.by_namespace.items() if pods else ():
+    living: dict[str, Complete[frozenset[str]]] = {}
+    if pods is None:
+        return living
+    for namespace, source in pods.by_namespace.items():
         if isinstance(source, Complete):
             living[namespace] = Complete(data=_uids(source.data))
     return living
@@ -511,8 +547,12 @@ def living_pods(pods: Listed[Pod] | None) -> Mapping[str, Complete[frozenset[str
 def pod_gone(instance: ObservedInstance, pods: Pods) -> Proof | None:
     """Return the proof that the pod of an instance is gone: a complete list of its namespace's
     pods without its UID."""
-    uid, listed = pod_uid_of(instance), pods.get(pod_namespace_of(instance) or "")
-    if uid is None or not isinstance(listed, Complete) or uid in listed.data:
+    uid = pod_uid_of(instance)
+    namespace = pod_namespace_of(instance)
+    if uid is None or namespace is None:
+        return None
+    listed = pods.get(namespace)
+    if not isinstance(listed, Complete) or uid in listed.data:
         return None
     return listed.proof
 
@@ -522,10 +562,22 @@ def _uids(pods: Iterable[Pod]) -> frozenset[str]:
 
 
 def _made_of(source: Source[T], change: Callable[[T], U]) -> Source[U]:
-    return source if isinstance(source, Unknown) else Complete(data=change(source.data))
+    if isinstance(source, Unknown):
+        return source
+    return Complete(data=change(source.data))
+
+
+def _without_pods(namespaces: Iterable[str], pods: Listed[Pod]) -> set[str]:
+    """Return those of the namespaces whose Pods were not listed before."""
+    without: set[str] = set()
+    for namespace in namespaces:
+        if _is_unread(pods.of(namespace)):
+            without.add(namespace)
+    return without
 
 
 def _is_unread(source: Source[Any]) -> bool:
+    """Say whether nobody tried to read it. A list that failed is not tried again in this pass."""
     return isinstance(source, Unknown) and source.cause is Cause.NOT_READ
 
 
@@ -557,7 +609,9 @@ class Unread(NamedTuple):
 
     @property
     def name(self) -> str:
-        return f"{self.kind} of {self.namespace}" if self.namespace else str(self.kind)
+        if not self.namespace:
+            return self.kind.value
+        return f"{self.kind} of {self.namespace}"
 
     @property
     def needed(self) -> bool:
@@ -598,7 +652,8 @@ def unread(view: ClusterView | None, imports: ImportView | None = None) -> tuple
             if kind is SourceKind.DRAINS and source in sources:
                 continue
             sources.add(source)
-            failed.setdefault((kind, namespace, source.cause), Unread(kind, namespace, source))
+            key = kind, namespace, source.cause
+            failed.setdefault(key, Unread(kind, namespace, source))
     return tuple(failed.values())
 
 
@@ -617,8 +672,10 @@ def _fields_of(
 
 def _parts(
     read: Listed[Any] | Source[Any] | None,
-) -> Sequence[tuple[str, Source[Any] | None]]:
-    """Return the parts of a field, each with its namespace; that of all others first."""
+) -> Iterator[tuple[str, Source[Any] | None]]:
+    """Yield the parts of a field, each with its namespace; that of all others first."""
     if isinstance(read, Listed):
-        return [("", read.elsewhere), *sorted(read.by_namespace.items())]
-    return [("", read)]
+        yield "", read.elsewhere
+        yield from sorted(read.by_namespace.items())
+    else:
+        yield "", read

@@ -12,6 +12,7 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.observe.eureka import Unread, held_by_owners, marked_cluster, observe
+from eurekube_sync.observe.installations import served_by_others
 from tests.unit.worlds.build import (
     DOWN,
     NS,
@@ -51,6 +52,15 @@ def test_another_cluster_under_our_name_is_reported() -> None:
     """Each such cluster is reported once, and its instances are not ours."""
     found = observed(TWIN, changed(TWIN, key=key(5)))
     assert (found.clashes, found.ours) == (("another",), {})
+
+
+def test_another_owner_without_a_readable_mark_contests_no_syncer() -> None:
+    """Of the instances of other owners in this cluster, only the mark says which syncer is meant."""
+    marks = {**OURS.metadata, OWNER: "typo"}
+    theirs = stored(instance(5), metadata=marks)
+    unmarked = stored(instance(6), metadata={**marks, SYNCER: "rating"})
+    assert served_by_others(observed(OURS, unmarked)) == frozenset()
+    assert served_by_others(observed(OURS, unmarked, theirs)) == {REF}
 
 
 def test_the_cluster_that_the_marks_name() -> None:
