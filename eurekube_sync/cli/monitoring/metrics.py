@@ -22,7 +22,7 @@ from eurekube_sync.brake.imports import IMPORT_HOLD_REASONS
 from eurekube_sync.controller.diagnosis import unread_of
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import ImportReport, PassReport
-from eurekube_sync.desired.claims import Serving
+from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.desired.imports import Importing
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Renew, removes
@@ -219,9 +219,9 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> tuple[Values,
         gauges[ENDPOINTS] = _endpoints(report.imports)
         gauges[HELD_ENDPOINTS] = _held(report.imports.held, IMPORT_HOLD_REASONS)
     added: dict[Metric, Mapping[tuple[str, ...], float]] = {PASSES: {(code.name,): 1.0}}
-    if INSTANCES in gauges:
+    if INSTANCES in gauges and report.desired is not None:
         apps = {app for app, _ in gauges[INSTANCES]}
-        added[UNREADY] = _unready(report, apps)
+        added[UNREADY] = _unready(report, report.desired, apps)
     added[ACTIONS] = _actions(report)
     return gauges, added
 
@@ -251,17 +251,15 @@ def _instances(report: PassReport, observed: Observed) -> _Counts:
     return _Counts((key.app, status.value) for key, status in statuses.items())
 
 
-def _unready(report: PassReport, apps: Iterable[str]) -> _Counts:
+def _unready(report: PassReport, desired: Desired, apps: Iterable[str]) -> _Counts:
     """Count 1 for each app that callers lost an instance of because its pod was not ready any more,
     and 0 for the others: Prometheus sees no increase of a series that begins with 1."""
     counts = _Counts({(app,): 0 for app in apps})
-    if report.desired is None:
-        return counts
     for outcome in report.outcomes.others:
         action = outcome.action
         if outcome.failed or action.syncer is None or not removes(action):
             continue
-        claim = report.desired.claims.get(action.syncer)
+        claim = desired.claims.get(action.syncer)
         # An endpoint that is missing is no sign of this: a rollout has those, too.
         if isinstance(claim, Serving) and action.key in claim.unready:
             counts[action.key.app,] = 1

@@ -293,6 +293,17 @@ def test_instances_registered_twice_are_renewed_while_another_cluster_uses_the_n
     assert {f"renew {key}" for key in ours} <= set(world.wire.calls)
 
 
+def test_what_an_owner_of_that_name_has_in_another_cluster_does_not_count() -> None:
+    """It was registered long before, at an address of ours, and decides nothing."""
+    world = doubled()
+    theirs = next(one for one in world.registry.held.values() if one.metadata.get(OWNER) == TYPO)
+    elsewhere = {**theirs.metadata, CLUSTER: "elsewhere"}
+    key = InstanceKey(theirs.key.app, "elsewhere")
+    world.registry.put(changed(theirs, key=key, metadata=elsewhere, last_dirty_timestamp=1))
+    reports = both(world, 2)
+    assert (code(reports[RIGHT]), code(reports[TYPO])) == (ExitCode.OK, ExitCode.OWNER_CLASH)
+
+
 def test_the_refused_one_renews_what_the_brake_holds() -> None:
     """Three apps lose their last endpoint at once, and a fourth one continues. None of the held
     instances expires."""

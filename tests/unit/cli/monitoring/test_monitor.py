@@ -182,6 +182,8 @@ def test_the_file_is_for_the_textfile_collector(
     from it."""
     path = tmp_path / "sync.prom"
     assert exposition.good_in_file(path) is None
+    path.write_text("# no pass was good yet\n")
+    assert exposition.good_in_file(path) is None
     monitor.passed(world.run(), ExitCode.OK, "", 1)
     exposition.write_file(monitor, path)
     text = path.read_text()

@@ -307,6 +307,18 @@ def test_what_is_held_has_its_plan_its_evidence_and_both_ways_out() -> None:
     assert {row[4] for row in rows(html)} == {"TooManyRemovals"}
 
 
+def test_what_waits_for_a_second_pass_asks_nobody() -> None:
+    """It has no evidence: nobody has to decide."""
+    world = shop()
+    monitor = watch(world)
+    passed(world, monitor)
+    select_nothing(world)
+    report = passed(world, monitor)
+    assert report.held is not None
+    assert report.held.evidence() is None
+    assert f"{len(report.held.removals)} removals wait" in shown(first(monitor))
+
+
 def test_many_held_syncers_are_counted() -> None:
     world = FakeWorld()
     for number in range(12):
@@ -421,9 +433,12 @@ def test_numbers_that_are_bad_are_marked() -> None:
 def test_the_lock_is_shown() -> None:
     world = shop()
     monitor = watch(world)
-    monitor.has_lock("eurekube/shop", lambda: True)
+    held = [True, False]
+    monitor.has_lock("eurekube/shop", lambda: held[0])
     passed(world, monitor)
     assert "Lock eurekube/shop: held " in shown(first(monitor))
+    del held[0]
+    assert "Lock eurekube/shop: not held " in shown(first(monitor))
 
 
 def test_passes_are_folded_behind_the_last() -> None:
