@@ -48,6 +48,8 @@ HALF = Asked(limit=Limit(kind="pods", value=50))
 PART = Asked(limit=Limit(kind="pods", value=40))
 WITHOUT_A_PLACE = 1
 """The pod of `rating` that this limit leaves out of three."""
+WITH_THE_PLACE = 0
+"""The pod of `rating` that a limit of one lets in."""
 IN_A_PASS = 30.5
 """A moment of a pass that has listed the slices, and asks again for pods, whose list fails."""
 
@@ -271,6 +273,34 @@ FOLLOWED = {
 """Its successor keeps what it let in, by the mark of the limit."""
 
 
+def left_out_before_a_peer_hears_of_down(*before: e.Event) -> Story:
+    """One of two pods has the one place of a limit, turns unready, and is ready again when the pass
+    that it loses its place in ends. Writes take seconds, so the next pass begins at once: it
+    removes the instance that is DOWN, and the second server still has it UP."""
+    return replace(
+        plain(
+            (
+                *setting("rating", "cart"),
+                *before,
+                *(
+                    e.PodTurns(at=at, app="rating", number=WITH_THE_PLACE, ready=ready)
+                    for at, ready in ((35, False), (45, True))
+                ),
+            ),
+            Trouble(
+                at=36,
+                until=70,
+                calls=frozenset({Call.REGISTER}),
+                kind=Kind.SLOW,
+                strikes=2,
+                seconds=8,
+            ),
+        ),
+        installation=Installation(peers=2),
+        ends=110,
+    )
+
+
 def reached_at(kind: str, at: float) -> e.Event:
     """The Service itself is to be the instance, at this kind of its addresses."""
     asked = Asked(mode="service", address=kind)
@@ -279,6 +309,12 @@ def reached_at(kind: str, at: float) -> e.Event:
 
 CORNERS: dict[str, Story] = {
     **FOLLOWED,
+    "a pod without a place of a limit any more is UP on a server that does not know yet that it is "
+    "DOWN": left_out_before_a_peer_hears_of_down(asks("rating", 0, HALF)),
+    "a pod without a place of a limit that was set since is UP on a server that does not know yet "
+    "that it is DOWN": left_out_before_a_peer_hears_of_down(
+        asks("rating", 0, ONE), asks("rating", 37, HALF)
+    ),
     "a syncer gets a limit after its Service is gone, which old lists still "
     "show": older_than_the_spec(
         e.SyncerApplied(
