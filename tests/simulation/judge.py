@@ -345,7 +345,7 @@ class Judge:
         if was is not None and is_up(was) and not is_up(stands) and status_of(stands) != OUT:
             self._judge_removal(view, key, was, before, now, peer)
         if stands is not None:
-            self.limits.wrote(view, key, syncer_of(stands[0]))
+            self.limits.wrote(view, key, stands)
         if was is None and stands is not None:
             self._judge_new(view, key, stands)
         if is_up(stands) and not is_up(was):
@@ -481,6 +481,9 @@ class Judge:
             return  # it was to be DOWN, and Eureka lost it between the read and the write
         claimed, ready = (view.lists.get(call, view.moment) for call in (Call.SYNCERS, Call.SLICES))
         wanted = self.truth.wanted_since(key, claimed=claimed, ready=ready)
+        if not wanted and self._waits_behind_a_gate(view, key, claimed=claimed):
+            self.reached["a pod behind a gate that is ready after its Service"] += 1
+            wanted = True
         if not wanted and not self.conduct.has_it_back(view, key, stands):
             raise Violation(
                 "unwanted", f"{key} was registered, and nothing in the cluster wants it"
@@ -495,6 +498,16 @@ class Judge:
                 raise Violation(
                     "bare", f"{key} was registered for {named(ref)}, which is without our finalizer"
                 )
+
+    def _waits_behind_a_gate(self, view: PassView, key: Key, *, claimed: float) -> bool:
+        """Whether the pass was shown a Service that has gone, and then listed its pod, which waited
+        only for its gate."""
+        namespace = key.id.split(":")[1]
+        listed = view.pods_listed.get(namespace, view.pods_listed.get(""))
+        if listed is None:
+            return False
+        shown = max(view.lists.get(call, view.moment) for call in (Call.SERVICES, Call.SLICES))
+        return self.truth.waits_since(key, claimed=claimed, shown=shown, listed=listed)
 
     def _note_ups(self, peer: int, before: State, now: State) -> None:
         moment, since = self.world.clock.time, self._up_since[peer]

@@ -16,7 +16,7 @@ from tests.embedded.instances import Listed
 
 from .asked import Limit
 from .truth import Ref, SyncerTruth, Truth
-from .view import OUT, PassView, State, Violation, is_up, named, status_of, syncer_of
+from .view import OUT, UP, PassView, State, Violation, is_up, named, status_of, syncer_of
 from .world import Key
 
 _LIST_IS_OLD = 50.0
@@ -44,6 +44,8 @@ class _Written:
     """The moment of the specs that the pass had read."""
     limit: Limit | None
     """The syncer's limit at that moment."""
+    with_place: bool
+    """Whether the pass left it UP or out of service."""
 
     def stays_under(self, limit: Limit) -> bool:
         """Whether the instance may stay under this limit, whatever that allows by now. A number is
@@ -121,14 +123,16 @@ class Limits:
             history.most_others = max(history.most_others, *counts)
             history.places.append((when, history.limit.places(pods=pods, others=min(counts))))
 
-    def wrote(self, view: PassView, key: Key, ref: Ref) -> None:
-        """Notes that a pass wrote the instance for a syncer."""
+    def wrote(self, view: PassView, key: Key, stands: Listed) -> None:
+        """Notes that a pass wrote the instance."""
+        ref = syncer_of(stands[0])
         syncer = self._truth.syncers.get(ref)
         asked = [limit for when, limit in self._asked.get(ref, ()) if when <= view.specs]
         self._written[key] = _Written(
             uid=syncer.uid if syncer else "",
             specs=view.specs,
             limit=asked[-1] if asked else None,
+            with_place=status_of(stands) in (UP, OUT),
         )
 
     def least(self, syncer: SyncerTruth, since: float) -> int:
@@ -180,6 +184,8 @@ class Limits:
             limit.limit.kind != "count"
             and written is not None
             and written.uid == syncer.uid
+            # What a pass turned DOWN lost its place, also on a server that does not know of it yet.
+            and written.with_place
             # What another copy let in since this pass looked is no news that it could have.
             and limit.since <= written.specs <= view.specs
         ):

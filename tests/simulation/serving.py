@@ -45,6 +45,18 @@ def is_behind(pod: Mapping[str, Any], service: Mapping[str, Any]) -> bool:
     )
 
 
+def all_behind(
+    services: list[dict[str, Any]], pods: list[dict[str, Any]]
+) -> Iterator[tuple[str, str, str, str]]:
+    """Namespace, label, address and UID of each pod behind a Service, ready or not."""
+    for service in services:
+        label = service["metadata"]["labels"]["app"]
+        for pod in pods:
+            if is_behind(pod, service):
+                metadata = pod["metadata"]
+                yield metadata["namespace"], label, pod["status"]["podIP"], metadata["uid"]
+
+
 def ready_behind(
     services: list[dict[str, Any]], pods: list[dict[str, Any]]
 ) -> Iterator[tuple[str, str, str, Way]]:

@@ -11,9 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from eurekube_sync.adapters.kubernetes.objects import ReadinessItem
 from eurekube_sync.desired import conduct, resolve
 from eurekube_sync.desired.spec import Syncer
-from eurekube_sync.model.kubernetes import SyncerObject
+from eurekube_sync.model.kubernetes import PodReadiness, SyncerObject
 from eurekube_sync.plan import left_out
 
 from . import decisions as d
@@ -48,6 +49,8 @@ HALF = Asked(limit=Limit(kind="pods", value=50))
 PART = Asked(limit=Limit(kind="pods", value=40))
 WITHOUT_A_PLACE = 1
 """The pod of `rating` that this limit leaves out of three."""
+WITH_THE_PLACE = 0
+"""The pod of `rating` that a limit of one lets in."""
 IN_A_PASS = 30.5
 """A moment of a pass that has listed the slices, and asks again for pods, whose list fails."""
 
@@ -228,6 +231,28 @@ def ungated_after_old_slices(later: Asked) -> Story:
     return plain(events, older)
 
 
+def ready_after_its_service(trouble: Trouble, *later: e.Event, starts: float = 0) -> Story:
+    """A pod waits behind a gate, and is not ready before its Service is deleted. A pass is shown
+    the Service, and lists the pod after that."""
+    events = (
+        *setting("rating", "cart"),
+        asks("rating", 0, GATED),
+        e.PodStarted(at=starts, app="rating", number=2, ip="10.0.0.12", ready=False, gated=True),
+        e.ServiceDeleted(at=12, app="rating"),
+        *later,
+    )
+    return plain(events, trouble)
+
+
+TURNS_READY = e.PodTurns(at=13, app="rating", number=2, ready=True)
+SHOWN_BY_OLD_LISTS = Trouble(
+    at=19, until=25, calls=frozenset({Call.SERVICES, Call.SLICES}), kind=Kind.OLDER
+)
+SHOWN_BEFORE_A_PAUSE = Trouble(
+    at=9, until=20, calls=frozenset({Call.SLICES}), kind=Kind.PAUSE_AFTER, strikes=1, seconds=5
+)
+
+
 def over_its_limit(*events: e.Event) -> Story:
     """Two of three pods have the places of a limit, and then the third one ends. Both stay UP,
     although the limit allows one of two."""
@@ -271,6 +296,34 @@ FOLLOWED = {
 """Its successor keeps what it let in, by the mark of the limit."""
 
 
+def left_out_before_a_peer_hears_of_down(*before: e.Event) -> Story:
+    """One of two pods has the one place of a limit, turns unready, and is ready again when the pass
+    that it loses its place in ends. Writes take seconds, so the next pass begins at once: it
+    removes the instance that is DOWN, and the second server still has it UP."""
+    return replace(
+        plain(
+            (
+                *setting("rating", "cart"),
+                *before,
+                *(
+                    e.PodTurns(at=at, app="rating", number=WITH_THE_PLACE, ready=ready)
+                    for at, ready in ((35, False), (45, True))
+                ),
+            ),
+            Trouble(
+                at=36,
+                until=70,
+                calls=frozenset({Call.REGISTER}),
+                kind=Kind.SLOW,
+                strikes=2,
+                seconds=8,
+            ),
+        ),
+        installation=Installation(peers=2),
+        ends=110,
+    )
+
+
 def reached_at(kind: str, at: float) -> e.Event:
     """The Service itself is to be the instance, at this kind of its addresses."""
     asked = Asked(mode="service", address=kind)
@@ -279,6 +332,18 @@ def reached_at(kind: str, at: float) -> e.Event:
 
 CORNERS: dict[str, Story] = {
     **FOLLOWED,
+    "a pod behind a gate turns ready after its Service is gone, which old lists have": (
+        ready_after_its_service(SHOWN_BY_OLD_LISTS, TURNS_READY)
+    ),
+    "a pod behind a gate turns ready after its Service is gone, which a paused pass has listed": (
+        ready_after_its_service(SHOWN_BEFORE_A_PAUSE, TURNS_READY)
+    ),
+    "a pod without a place of a limit any more is UP on a server that does not know yet that it is "
+    "DOWN": left_out_before_a_peer_hears_of_down(asks("rating", 0, HALF)),
+    "a pod without a place of a limit that was set since is UP on a server that does not know yet "
+    "that it is DOWN": left_out_before_a_peer_hears_of_down(
+        asks("rating", 0, ONE), asks("rating", 37, HALF)
+    ),
     "a syncer gets a limit after its Service is gone, which old lists still "
     "show": older_than_the_spec(
         e.SyncerApplied(
@@ -924,3 +989,38 @@ def test_what_no_limit_let_in_has_to_go(monkeypatch: pytest.MonkeyPatch) -> None
     assert_kept(run(story))
     monkeypatch.setattr(conduct.Limit, "may_remove", lambda limit, mark: False)
     assert run(story).promise == "limit"
+
+
+READY_AFTER_ITS_SERVICE = "a pod behind a gate that is ready after its Service"
+
+
+@pytest.mark.parametrize("trouble", [SHOWN_BY_OLD_LISTS, SHOWN_BEFORE_A_PAUSE])
+def test_a_pod_that_is_ready_after_its_service_was_excused(trouble: Trouble) -> None:
+    """By what the pass read, the pod waited for nothing but its gate."""
+    verdict = run(ready_after_its_service(trouble, TURNS_READY))
+    assert verdict.reached[READY_AFTER_ITS_SERVICE] == 1
+
+
+def test_a_service_that_was_shown_alone_excuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pod was not ready when the pass listed it."""
+    story = ready_after_its_service(SHOWN_BEFORE_A_PAUSE, starts=5)
+    assert_kept(run(story))
+    read = ReadinessItem.read
+    monkeypatch.setattr(ReadinessItem, "read", lambda item: replace(read(item), ready=True))
+    assert run(story).promise == "unwanted"
+
+
+def test_the_next_pod_at_the_address_is_not_excused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was never behind the Service. The program takes it for the one that it has the name of."""
+    moves = e.PodMoves(at=13, app="rating", number=2, ip="10.0.0.12", gated=True)
+    story = ready_after_its_service(SHOWN_BY_OLD_LISTS, moves)
+    assert_kept(run(story))
+    read = ReadinessItem.read
+    first_uids: dict[str, str] = {}
+
+    def by_name(item: ReadinessItem) -> PodReadiness:
+        pod = read(item)
+        return replace(pod, uid=first_uids.setdefault(pod.name, pod.uid))
+
+    monkeypatch.setattr(ReadinessItem, "read", by_name)
+    assert run(story).promise == "unwanted"

@@ -7,13 +7,23 @@ only what stories are made of: pods behind Services that a syncer selects by the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
+from math import inf
 from typing import Any
 
 from .addresses import reached_at
 from .asked import Asked, asked_by
-from .serving import Way, is_behind, ready_behind, serves, tells_its_port, way_of, wished
+from .serving import (
+    Way,
+    all_behind,
+    is_behind,
+    ready_behind,
+    serves,
+    tells_its_port,
+    way_of,
+    wished,
+)
 from .world import (
     DRAIN,
     GATE,
@@ -32,6 +42,8 @@ _CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eu
 
 _NO_POD = "no pod"
 """In the place of a pod's UID, for an instance that is a Service's."""
+
+_GATED = Asked(readiness_gate=True)
 
 Ref = tuple[str, str]
 """Namespace and name of a syncer."""
@@ -110,12 +122,16 @@ class Truth:
     """When a pod of a key was last seen terminating."""
     pod_count: dict[Ref, int] = field(default_factory=dict)
     """How many pods, ready or not, each syncer has."""
-    last_claimed: dict[tuple[str, str, str, Way], float] = field(default_factory=dict)
-    """When a syncer of this namespace last wanted this app, in lower case, of the pods with this
-    label that serve in this way."""
-    last_ready: dict[tuple[str, str, str, Way], float] = field(default_factory=dict)
-    """When a pod of this namespace and label last served in this way behind a Service at this
+    claimed_until: dict[tuple[str, str, str, Way], float] = field(default_factory=dict)
+    """Until when a syncer of this namespace wanted this app, in lower case, of the pods with this
+    label that serve in this way. Here and below, what is still so is so until infinity."""
+    ready_until: dict[tuple[str, str, str, Way], float] = field(default_factory=dict)
+    """Until when a pod of this namespace and label served in this way behind a Service at this
     address."""
+    behind_until: dict[tuple[str, str, str, str], float] = field(default_factory=dict)
+    """Until when a pod of this namespace, label, address and UID was behind a Service."""
+    waiting_until: dict[str, float] = field(default_factory=dict)
+    """Until when a pod was ready but for readiness gates, by its UID."""
     syncers: dict[Ref, SyncerTruth] = field(default_factory=dict)
     bare_since: dict[Ref, float] = field(default_factory=dict)
     """Since when a syncer that once had our finalizer has lost it, or is gone."""
@@ -145,8 +161,6 @@ class Truth:
     (`neighbours`)."""
     apart: dict[Ref, Mapping[str, Any]] = field(default_factory=dict)
     """Syncers that are served in another way, which do not count there either (`apart`)."""
-    _claims: set[tuple[str, str, str, Way]] = field(default_factory=set)
-    _ready: set[tuple[str, str, str, Way]] = field(default_factory=set)
     _revision: int = -1
     _written: tuple[int, int] = (-1, -1)
     """The counts of writes, and of writes of syncers' statuses, at the last look."""
@@ -227,11 +241,11 @@ class Truth:
             for s in self.syncers.values()
             if not s.deleting
         }
-        ready = set(ready_behind(services, pods))
-        # What was true until now was so at the last moment that anybody could have looked.
-        self.last_claimed.update(dict.fromkeys(self._claims | claims, now))
-        self.last_ready.update(dict.fromkeys(self._ready | ready, now))
-        self._claims, self._ready = claims, ready
+        _note_ends(self.claimed_until, claims, now)
+        _note_ends(self.ready_until, set(ready_behind(services, pods)), now)
+        _note_ends(self.behind_until, set(all_behind(services, pods)), now)
+        waiting = {pod["metadata"]["uid"] for pod in pods if serves(pod, _GATED)}
+        _note_ends(self.waiting_until, waiting, now)
 
     @property
     def a_deletion_waits(self) -> bool:
@@ -245,16 +259,30 @@ class Truth:
         may want it UP. Which pods are ready depends on the spec that it read, even if the spec
         changed before it looked at the pods."""
         namespace, _, ip = key.id.split(":")[1:4]
-        asked = {
+        pods = {(namespace, label, ip, way) for label, way in self._claimed_since(key, claimed)}
+        return any(self.ready_until.get(pod, -1.0) >= ready for pod in pods)
+
+    def waits_since(self, key: Key, *, claimed: float, shown: float, listed: float) -> bool:
+        """Whether a process that looked for syncers, for Services with their slices, and for pods at
+        these moments, or later, may want it UP. A pod behind a gate is as ready as it says itself,
+        and it may have become ready after its Service went."""
+        namespace, _, ip = key.id.split(":")[1:4]
+        gated = {label for label, (_, gate) in self._claimed_since(key, claimed) if gate}
+        for (pod_namespace, label, address, uid), until in self.behind_until.items():
+            if (pod_namespace, address) != (namespace, ip) or label not in gated:
+                continue
+            if until >= shown and self.waiting_until.get(uid, -1.0) >= listed:
+                return True
+        return False
+
+    def _claimed_since(self, key: Key, claimed: float) -> set[tuple[str, Way]]:
+        """The labels and ways of the pods that a syncer wanted under this key then, or later."""
+        app = (key.id.split(":")[1], key.app.lower())
+        return {
             claim[2:]
-            for claim, moment in self.last_claimed.items()
-            if claim[:2] == (namespace, key.app.lower())
-            and (claim in self._claims or moment >= claimed)
+            for claim, until in self.claimed_until.items()
+            if claim[:2] == app and until >= claimed
         }
-        pods = {(namespace, label, ip, way) for label, way in asked}
-        return bool(pods & self._ready) or any(
-            self.last_ready.get(pod, -1.0) >= ready for pod in pods
-        )
 
     def replaced(self, key: Key, uid: str | None) -> bool:
         """Whether another pod has the address of a key."""
@@ -474,6 +502,15 @@ def _precedence(syncer: SyncerTruth) -> tuple[bool, str, Ref]:
 def instance_id(*, owner: str, namespace: str, app: str, address: str, port: int) -> str:
     """Gives an id in the format of the contract."""
     return f"{owner}:{namespace}:{app}:{address}:{port}"
+
+
+def _note_ends(until: dict[Any, float], true: Set[Any], now: float) -> None:
+    """Notes what is true now. What was so until now was so at the last moment that anybody could
+    have looked."""
+    for what, end in until.items():
+        if end == inf and what not in true:
+            until[what] = now
+    until.update(dict.fromkeys(true, inf))
 
 
 def _since(was: SyncerTruth | None, asked: Asked, now: float) -> Mapping[str, float]:
