@@ -719,6 +719,18 @@ CORNERS: dict[str, Story] = {
         installation=Installation(mode=Mode.ONCE, interval=30),
         ends=560,
     ),
+    "a person takes an override back, and the server that was told starts again at once": replace(
+        plain(
+            (
+                *setting("rating"),
+                e.PersonOverrides(at=5, which=0),
+                e.PodTurns(at=8, app="rating", number=0, ready=False),
+                e.PersonReleases(at=25),
+                e.EurekaRestarts(at=25.3, peer=0),
+            )
+        ),
+        installation=Installation(peers=2),
+    ),
     "the address leads home again before the pass asks whose its slices are": plain(
         (
             *setting("rating"),
