@@ -24,6 +24,9 @@ from .asked import Asked, Limit
 from .defect import made_wrong
 from .defects import defects
 from .elsewhere import AddressLeadsElsewhere, Twin
+from .imports import data_centre as dc
+from .imports import wishes as w
+from .imports.stories import NETWORKS
 from .machines import MachinesListen, MachinesServed
 from .run import run
 from .story import Installation, Mode, Story
@@ -268,6 +271,28 @@ def over_its_limit(*events: e.Event) -> Story:
             )
         ),
         ends=150,
+    )
+
+
+def one_server_younger_than_the_other() -> Story:
+    """An app of the data centre ends while both Eureka servers are young. Time alone ends three
+    waits of its import, one after the other: for each server's age, and for a second look."""
+    review = [
+        dc.InstanceStarts(at=0, app="review", number=number, address=f"10.20.0.{number + 1}")
+        for number in range(2)
+    ]
+    return Story(
+        seed=1,
+        installation=Installation(peers=2, halves=True, networks=NETWORKS),
+        events=(
+            *setting("rating"),
+            *review,
+            dc.InstanceStarts(at=0, app="order", number=0, address="10.20.0.9"),
+            w.ImportApplied(at=0, namespace="shop", name="review", team="two"),
+            e.EurekaRestarts(at=150, peer=1),
+            dc.AppStops(at=200, app="review"),
+        ),
+        ends=600,
     )
 
 
@@ -784,6 +809,20 @@ CORNERS: dict[str, Story] = {
         installation=Installation(mode=Mode.ONCE, interval=30),
         ends=560,
     ),
+    "a person takes an override back, and the server that was told starts again at once": replace(
+        plain(
+            (
+                *setting("rating"),
+                e.PersonOverrides(at=5, which=0),
+                e.PodTurns(at=8, app="rating", number=0, ready=False),
+                e.PersonReleases(at=25),
+                e.EurekaRestarts(at=25.3, peer=0),
+            )
+        ),
+        installation=Installation(peers=2),
+    ),
+    "removals from an import of the other half wait for two young servers, and then for a second "
+    "look": one_server_younger_than_the_other(),
     "the address leads home again before the pass asks whose its slices are": plain(
         (
             *setting("rating"),
@@ -933,6 +972,17 @@ def test_a_wait_began_anew_at_rest() -> None:
     """Its status says so, every ten minutes."""
     (reached,) = (run(story).reached for name, story in CORNERS.items() if "first sight" in name)
     assert reached["a wait of a held removal that began anew at rest"]
+
+
+def test_the_waits_of_the_other_half_excuse_no_needless_write() -> None:
+    """Its statuses are written in each pass, long before the app ends."""
+    (busy,) = (
+        defect
+        for defect in defects()
+        if defect.name == "the status of an import is written in each pass"
+    )
+    with made_wrong(busy):
+        assert run(one_server_younger_than_the_other()).promise == "churn"
 
 
 def test_old_lists_make_no_wait_shorter() -> None:

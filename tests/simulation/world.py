@@ -4,7 +4,7 @@ of the program."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -152,6 +152,8 @@ class World:
         self._objects: dict[str, tuple[int, int, list[dict[str, Any]]]] = {}
         self._standing: dict[int, tuple[int, dict[Key, Listed]]] = {}
         self._begun: dict[int, int] = {}
+        self._on_their_way: list[list[Callable[[], None]]] = [[] for _ in range(peers)]
+        """What each server tells the others, and has not yet arrived."""
         self.eurekas = [self._new_eureka(number) for number in range(peers)]
         self.drains = drains
         self._grants = {_GRANTED_APPS: "*", _GRANTED_HOSTS: "*"} if granted else {}
@@ -237,7 +239,15 @@ class World:
             else:
                 self._of_eureka(to, request)
 
-        self.clock.at(self.clock.time + _REPLICATED_AFTER, arrive)
+        on_their_way = self._on_their_way[source]
+        on_their_way.append(arrive)
+
+        def arrive_in_time() -> None:
+            if arrive in on_their_way:  # else its source has restarted since
+                on_their_way.remove(arrive)
+                arrive()
+
+        self.clock.at(self.clock.time + _REPLICATED_AFTER, arrive_in_time)
 
     def _replicate_renewal(self, source: int, to: int, key: Key, copy: InstanceInfo) -> None:
         """Renews at a peer as `PeerEurekaNode.heartbeat` does. A 404 says that the peer has nothing
@@ -256,7 +266,12 @@ class World:
             self._of_eureka(source, registration(key.app, newer))
 
     def restart_eureka(self, peer: int, *, warm_up: float) -> None:
-        """Makes a server lose its memory. If it has peers it copies theirs, else it warms up."""
+        """Makes a server lose its memory. If it has peers it copies theirs, else it warms up.
+
+        A real one takes seconds until it copies them, so what it told them before has arrived."""
+        on_their_way = self._on_their_way[peer]
+        while on_their_way:
+            on_their_way.pop(0)()
         fresh = self._new_eureka(peer)
         self.eurekas[peer] = fresh
         other = next((number for number in range(len(self.eurekas)) if number != peer), None)

@@ -214,9 +214,13 @@ class Imports:
 
     def note_pass(self, view: PassView, report: PassReport) -> None:
         """Notes a pass of any copy of the program."""
-        if self._is_on:
-            self._judge.reached["a pass with imports"] += 1
-            self.holds.note_looked(view, report)
+        if not self._is_on:
+            return
+        self._judge.reached["a pass with imports"] += 1
+        self.holds.note_looked(view, report)
+        # Time alone ends the hold, whichever half of the installation has the import.
+        if self.holds.waits(report):
+            self._judge.steady.changed(self._judge.world.clock.time)
 
     def judge_pass(self, view: PassView, report: PassReport) -> None:
         """Judges the end of a pass of the first copy."""
@@ -224,8 +228,6 @@ class Imports:
             return
         if report.bug is not None:
             raise Violation("crash", f"the step of imports ended with {report.bug!r}")
-        if self.holds.waits(report):
-            self._judge.steady.changed(self._judge.world.clock.time)
         self.holds.note(view, report)
         if view.troubled or view.older or view.stopped or report.clashes or report.cut_short:
             return
