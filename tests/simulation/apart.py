@@ -14,6 +14,7 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tests.embedded.instances import Listed
@@ -168,6 +169,8 @@ class Apart:
         """When each endpoint was last ready."""
         self._unserved: dict[Ref, float] = {}
         """Since when nothing tells where callers reach what is behind each syncer."""
+        self._deleted: dict[Ref, float] = {}
+        """When a person deleted a syncer that waits for its finalizer."""
 
     def look(self, now: float) -> None:
         """Notes what is ready now."""
@@ -178,6 +181,9 @@ class Apart:
         self._ready = {key: self._ready.get(key, now) for key in ready}
         unserved = [ref for way in self._ways for ref, _ in way.living() if way.is_unserved(ref)]
         self._unserved = {ref: self._unserved.get(ref, now) for ref in unserved}
+        for ref, syncer in self._judge.truth.apart.items():
+            if "deletionTimestamp" in syncer["metadata"]:
+                self._deleted.setdefault(ref, now)
 
     def are(self, listed: Listed) -> bool:
         """Whether an instance is of such a syncer."""
@@ -187,6 +193,10 @@ class Apart:
         """Judges that a pass registered an instance."""
         way = self._way_of(stands)
         self._judge.reached[f"a registration of a syncer {way.kind if way else ''}"] += 1
+        if self._deleted.get(syncer_of(stands[0]), -inf) > view.specs:
+            # The pass read the syncer before that, and its addresses later.
+            self._judge.reached["a registration of a syncer that was deleted meanwhile"] += 1
+            return
         looked = min(view.specs, view.lists.get(Call.SLICES, view.moment))
         if key not in self._ready and self._ready_until.get(key, -1.0) < looked and is_up(stands):
             raise Violation("reach", f"{key} was registered, and nothing says that it is ready")

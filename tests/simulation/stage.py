@@ -38,6 +38,8 @@ _PEERS_PATIENCE = 1300.0
 _SWEPT_AFTER = 600.0
 """Seconds in which a sweep finds an instance that only one of two servers has; sweeps are at most
 ten minutes apart."""
+_LIST_IS_OLD = 31.0
+"""Seconds after which Eureka's list shows what a pass changed."""
 _SIGHT_LASTS = 20.0 + 600.0
 """Seconds after which a status no longer says that a held removal was seen before."""
 
@@ -89,6 +91,8 @@ class Stage:
         if self.story.subject:
             self.judge.reached[f"a story about {self.story.subject}"] += 1
         self._rest = Progress()
+        self._changed = -inf
+        """When the last pass that changed an instance began."""
         self._status_writes: dict[str, float] = {}
         """When each status was last written."""
         self._second: Process | None = None
@@ -296,6 +300,8 @@ class Stage:
 
     def _pass_over(self, view: PassView, report: PassReport) -> None:
         self.passes += 1
+        if view.taken or view.brought:
+            self._changed = view.begun
         if self._rest.judged is None:
             self._note_status_writes(view)
         view.stopped = any(other.stops_us for other in report.other_owners)
@@ -353,7 +359,9 @@ class Stage:
         ):
             Rest(self.judge, view).all()
             rest.judged = view.begun
-            rest.changed = bool(view.taken or view.brought)
+            # Eureka's list shows a change half a minute later, so a pass at rest is the first to see
+            # the last one.
+            rest.changed = view.begun - self._changed <= _LIST_IS_OLD
 
     def _begins_a_wait_anew(self, view: PassView, write: str) -> bool:
         """Whether processes of one or two passes held a removal for so long that the first sight of

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from .apart import PodBehind
+from .apart import PodBehind, SyncerLeaves
 from .entries import (
     EntriesServed,
     EntryDeleted,
@@ -203,6 +203,25 @@ STORIES: dict[str, tuple[Story, dict[str, int]]] = {
             replace(unread(Call.ROUTES, Kind.ABSENT_404), calls=frozenset(OF_GATEWAYS)),
         ),
         {ENTRY: 2},
+    ),
+    "a syncer is deleted, and its Gateway gets another address, between two lists of a pass": (
+        long(
+            at_gateways(
+                SyncerLeaves(at=22, kind="entry", app="rating"),
+                EntryGetsAddresses(
+                    at=24, app="rating", number=0, by="Gateway", hosts=("192.0.2.12",)
+                ),
+            ),
+            Trouble(
+                at=19,
+                until=24,
+                calls=frozenset({Call.ROUTES}),
+                kind=Kind.PAUSE_AFTER,
+                strikes=1,
+                seconds=7,
+            ),
+        ),
+        {"a registration of a syncer that was deleted meanwhile": 1},
     ),
     "a Gateway does not accept its route any more": (
         long(at_gateways(RouteApplied(at=20, app="rating", number=0, hosts=(), accepted=False))),

@@ -12,6 +12,7 @@ from eurekube_sync.apply import imports as settle
 from eurekube_sync.controller import imports as controller
 
 from . import events as e
+from .asked import Asked
 from .chance import story
 from .defect import Defect, made_wrong
 from .defects import defects
@@ -328,3 +329,18 @@ def test_several_apps_that_vanish_wait_for_a_person() -> None:
     assert_kept(verdict)
     assert verdict.reached["an endpoint that stays: TooManyRemovals"]
     assert verdict.reached["a plan id of imports that released"] == 1
+
+
+def test_an_import_tells_at_rest_what_went_before_the_list_showed_it() -> None:
+    """Eureka's list is half a minute old, so the pass that cancels a dead pod's instance is not the
+    last one before the import counts an instance less (story 70469)."""
+    events = (
+        *setting("stock"),
+        w.ImportApplied(at=0, namespace="bank", name="there", app="stock"),
+        e.SyncerApplied(at=30, name="stock", app="stock", asked=Asked(not_ready="Cancel")),
+        e.PodTurns(at=30, app="stock", number=0, ready=False),
+        e.PodEnds(at=52, app="stock", number=1),
+    )
+    verdict = run(replace(told(*events), ends=60))
+    assert_kept(verdict)
+    assert verdict.reached["an import that tells at rest what went"] == 1
