@@ -655,9 +655,9 @@ class _Judge:
         ours = observed.metadata.get(CLUSTER) in self._rules.clusters
         if ours and not spec.select.this_cluster:
             return Reason.OWN_CLUSTER, "a syncer of this cluster registered it"
-        unlike = _unlike(observed.metadata, spec)
-        if unlike:
-            return Reason.NOT_MATCHING, unlike
+        not_matching = unlike(observed.metadata, spec)
+        if not_matching:
+            return Reason.NOT_MATCHING, not_matching
         if observed.status is not InstanceStatus.UP:
             return Reason.NOT_UP, f"it is {observed.status}"
         odd = _odd(address, self._family)
@@ -687,7 +687,7 @@ class _Judge:
         return tuple(ports)
 
 
-def _unlike(metadata: Mapping[str, str], spec: Import) -> str:
+def unlike(metadata: Mapping[str, str], spec: Import) -> str:
     """Return what the spec selects and the instance does not have; empty if it has all."""
     select = spec.select
     zone = metadata.get(ZONE, "")

@@ -18,6 +18,7 @@ from eurekube_sync.desired.imports import (
     may_be_at,
     socket_of,
     sockets_of,
+    unlike,
 )
 from eurekube_sync.desired.scope import Policy
 from eurekube_sync.model.actions import Grounds
@@ -173,7 +174,7 @@ def absent(drops: Iterable[Drop]) -> list[Drop]:
 def kept_elsewhere(plan: ImportPlan, elsewhere: ByName) -> ImportPlan:
     """Return the plan without the removal of what is UP on another Eureka server under the same
     name, or may be, because it is malformed there: the servers have not replicated it. Another app
-    may have the address by now."""
+    may have the address by now, and the spec may select it no more."""
     listed: dict[ImportRef, _There] = {}
     kept: list[Drop] = []
     for drop in absent(plan.drops):
@@ -197,7 +198,8 @@ def _there(claim: ImportClaim, elsewhere: ByName) -> _There:
     instances = elsewhere.of(claim.spec)
     up: set[Socket] = set()
     for instance in instances:
-        if instance.status is InstanceStatus.UP:
+        selected = not unlike(instance.metadata, claim.spec)
+        if selected and instance.status is InstanceStatus.UP:
             up.update(_sockets(instance))
     return _There(frozenset(up), malformed_of(instances, claim.spec))
 

@@ -178,6 +178,21 @@ def test_what_is_up_on_another_server_stays() -> None:
     assert there.endpoints() == ["10.20.0.0:8080", "10.20.0.3:8080"]
 
 
+@pytest.mark.parametrize(("zone", "stays"), [("a", True), ("b", False), (None, False)])
+def test_what_the_import_does_not_select_stays_on_no_server(zone: str | None, stays: bool) -> None:
+    """The first server lists it no more, and the other one says that it is of another zone, or of
+    none."""
+    there = ImportWorld(import_object(select={"zones": ["a"]}))
+    there.lists(*OTHERS, *(dc(number, metadata={"zone": "a"}) for number in range(1, 5)))
+    there.passes()
+    first = dc(1, metadata={} if zone is None else {"zone": zone})
+    there.servers = {"a": Server(*OTHERS), "b": Server(*OTHERS, first)}
+    there.lists(*OTHERS, *(dc(number, metadata={"zone": "a"}) for number in range(2, 5)))
+    there.passes()
+    assert ("10.20.0.1:8080" in there.endpoints()) is stays
+    assert len(there.endpoints()) == 3 + stays
+
+
 def test_another_app_at_the_address_keeps_no_endpoint() -> None:
     """The machine serves another app by now, and its registration is not replicated yet. Callers
     would reach that app."""
