@@ -345,7 +345,7 @@ class Judge:
         if was is not None and is_up(was) and not is_up(stands) and status_of(stands) != OUT:
             self._judge_removal(view, key, was, before, now, peer)
         if stands is not None:
-            self.limits.wrote(view, key, syncer_of(stands[0]))
+            self.limits.wrote(view, key, stands)
         if was is None and stands is not None:
             self._judge_new(view, key, stands)
         if is_up(stands) and not is_up(was):

@@ -21,6 +21,8 @@ from .world import Key
 
 _LIST_IS_OLD = 50.0
 """Seconds that Eureka's cached list may be old."""
+_HAS_A_PLACE = ("UP", OUT)
+"""Statuses that count in a limit."""
 
 
 @dataclass(slots=True)
@@ -121,8 +123,13 @@ class Limits:
             history.most_others = max(history.most_others, *counts)
             history.places.append((when, history.limit.places(pods=pods, others=min(counts))))
 
-    def wrote(self, view: PassView, key: Key, ref: Ref) -> None:
-        """Notes that a pass wrote the instance for a syncer."""
+    def wrote(self, view: PassView, key: Key, listed: Listed) -> None:
+        """Notes that a pass wrote the instance for the syncer that its mark names. A limit lets in
+        none that is DOWN."""
+        if status_of(listed) not in _HAS_A_PLACE:
+            self._written.pop(key, None)
+            return
+        ref = syncer_of(listed[0])
         syncer = self._truth.syncers.get(ref)
         asked = [limit for when, limit in self._asked.get(ref, ()) if when <= view.specs]
         self._written[key] = _Written(
@@ -191,7 +198,7 @@ class Limits:
         stand = [
             one
             for one in {key, *self._standing(syncer, state)}
-            if status_of(state[one]) in ("UP", OUT)
+            if status_of(state[one]) in _HAS_A_PLACE
             and (
                 one in self._truth.eligible
                 or self._truth.eligible_until.get(one, 0.0) >= view.moment - _LIST_IS_OLD
