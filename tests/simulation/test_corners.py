@@ -49,6 +49,7 @@ GATED = Asked(readiness_gate=True)
 NONE = Asked(limit=Limit(kind="count", value=0))
 ONE = Asked(limit=Limit(kind="count", value=1))
 HALF = Asked(limit=Limit(kind="pods", value=50))
+SHARE = Asked(limit=Limit(kind="share", value=20))
 PART = Asked(limit=Limit(kind="pods", value=40))
 WITHOUT_A_PLACE = 1
 """The pod of `rating` that this limit leaves out of three."""
@@ -823,6 +824,20 @@ CORNERS: dict[str, Story] = {
     ),
     "removals from an import of the other half wait for two young servers, and then for a second "
     "look": one_server_younger_than_the_other(),
+    "an unready pod is ready again after a limit let another in, and one of two servers has not yet "
+    "heard that it was DOWN": replace(
+        plain(
+            (
+                *setting("rating"),
+                e.StrangerRegisters(at=5, who="service", app="rating", ip="10.0.0.50"),
+                asks("rating", 8, SHARE),
+                e.PodTurns(at=9, app="rating", number=0, ready=False),
+                e.PodTurns(at=22, app="rating", number=0, ready=True),
+            ),
+            Trouble(at=9, until=40, calls=frozenset({Call.REGISTER}), kind=Kind.SLOW, seconds=8.2),
+        ),
+        installation=Installation(peers=2),
+    ),
     "the address leads home again before the pass asks whose its slices are": plain(
         (
             *setting("rating"),
