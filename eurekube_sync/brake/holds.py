@@ -8,7 +8,7 @@ from math import inf
 from typing import TypeVar
 
 from eurekube_sync.brake.approval import PlanId
-from eurekube_sync.brake.evidence import Evidence, PodState, evidence_of
+from eurekube_sync.brake.evidence import SYNCER_MISSING, Evidence, PodState, evidence_of
 from eurekube_sync.model.actions import Cancel, Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import Pods, SyncerRef
@@ -72,9 +72,12 @@ _ENDING_BY_THEMSELVES = frozenset(
 
 def seen_as(removal: Removal, *, dead: bool) -> str:
     """Return what a pass remembers of a removal that it saw. That its pod was dead is more than
-    that it was unready: only that lets it go among too many."""
+    that it was unready: only that lets it go among too many. And that its pod was unready says
+    nothing of a syncer that is missing in a list."""
     if dead:
         return f"gone {removal.key}"
+    if removal.grounds in SYNCER_MISSING:
+        return f"orphan {removal.key}"
     return str(removal.key)
 
 

@@ -185,6 +185,28 @@ def test_a_source_that_fails_in_every_second_pass_keeps_no_app_up(
     assert statuses == ["UP", "UP", gone, gone]
 
 
+@pytest.mark.parametrize("unread_between", [True, False])
+def test_an_unready_pod_does_not_confirm_that_its_syncer_is_missing(
+    world: FakeWorld, unread_between: bool
+) -> None:
+    """A daemon sees the only pod unready. When it is ready again, a list lacks its syncer, as after
+    etcd was restored. That is the first look at the missing syncer."""
+    world.sightings = Sightings()
+    web(world, False)
+    world.run()
+    world.later(15)
+    web(world, True)
+    if unread_between:
+        unread(world)
+    world.later(15)
+    world.cluster.syncers.pop(next(ref for ref in world.cluster.syncers if ref.name == "web"))
+    world.run()
+    assert standing(world) == "UP"
+    world.later(21)
+    world.run()
+    assert standing(world) is None
+
+
 def unread(world: FakeWorld) -> None:
     """Make a pass that cannot read the slices."""
     world.cluster.unknown["slices", "*"] = Unknown(cause=Cause.UNAVAILABLE, message="why")
