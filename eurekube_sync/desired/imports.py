@@ -574,8 +574,8 @@ def _not_to_make(
         return Refusal(Reason.SERVICE_EXISTS, why)
     if service.selects:
         why = (
-            f"Service {name} of this import has a selector by now: set service.adopt to keep its "
-            "pods and the instances, or name another one in service.name"
+            f"Service {name} of this import has a selector by now, so it is its pods': set "
+            "service.adopt and remove its ownerReferences, or name another one in service.name"
         )
         return Refusal(Reason.SERVICE_EXISTS, why)
     return _lacking_family(spec, service)

@@ -379,7 +379,8 @@ class Reason(StrEnum):
         "The Service has another owner, or somebody gave it a selector, so nothing is added to it. "
         "Instances that are gone still leave.",
         "Name another Service in `service.name`, or delete the one that exists. To write slices "
-        "next to those of the Service, set `service.adopt`.",
+        "next to those of the Service, set `service.adopt`; if the import made the Service, remove "
+        "its `ownerReferences`, too.",
     )
     SERVICE_MADE = (
         "ServiceMade",
