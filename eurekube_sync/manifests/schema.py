@@ -218,23 +218,31 @@ _STRUCTURAL: Any = jsonschema.validators.extend(  # type: ignore[no-untyped-call
 
 def metadata_faults(metadata: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
     """Check the names, labels and annotations of a `metadata` that meets the schema."""
-    name = metadata.get("name") or ""
-    namespace = metadata.get("namespace") or ""
-    if name and not _fits(name, _DNS_SUBDOMAIN, 253):
-        rule = "lower-case letters, digits, hyphens and dots, at most 253"
-        yield ("name",), f'"{name[:60]}" is not a DNS name: {rule}'
-    elif not name and not metadata.get("generateName"):
-        yield ("name",), missing_field("name")
-    if namespace and not _fits(namespace, _DNS_LABEL, 63):
-        rule = "lower-case letters, digits and hyphens, at most 63"
-        yield ("namespace",), f'"{namespace[:60]}" is not a namespace: {rule}'
-    for key, value in (metadata.get("labels") or {}).items():
+    yield from _name_faults(metadata)
+    labels = metadata.get("labels") or {}
+    for key, value in labels.items():
         yield from _key_faults(("labels", key), key)
         if value and not _fits(value, _NAME_PART, 63):
             rule = "at most 63 letters, digits, dots, hyphens and underscores"
             yield ("labels", key), f"a label's value has {rule}"
-    for key in metadata.get("annotations") or ():
+    annotations = metadata.get("annotations") or {}
+    for key in annotations:
         yield from _key_faults(("annotations", key), key.lower())
+
+
+def _name_faults(metadata: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """Check the name and the namespace, which may be absent."""
+    name = metadata.get("name") or ""
+    if name and not _fits(name, _DNS_SUBDOMAIN, 253):
+        rule = "lower-case letters, digits, hyphens and dots, at most 253"
+        yield ("name",), f'"{name[:60]}" is not a DNS name: {rule}'
+    # The API server makes a name from `generateName`.
+    if not name and not metadata.get("generateName"):
+        yield ("name",), missing_field("name")
+    namespace = metadata.get("namespace") or ""
+    if namespace and not _fits(namespace, _DNS_LABEL, 63):
+        rule = "lower-case letters, digits and hyphens, at most 63"
+        yield ("namespace",), f'"{namespace[:60]}" is not a namespace: {rule}'
 
 
 def _key_faults(path: Path, key: str) -> Iterator[tuple[Path, str]]:

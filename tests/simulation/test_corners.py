@@ -78,6 +78,22 @@ def unready_by_the_same_lists(*, interval: float) -> Story:
     )
 
 
+def restarts_while_paused_after(call: Call) -> Story:
+    """A pod turns unready. The pass that sees it is paused after this call, and Eureka restarts
+    meanwhile."""
+    paused = Trouble(
+        at=16, until=30, calls=frozenset({call}), kind=Kind.PAUSE_AFTER, strikes=1, seconds=7
+    )
+    return plain(
+        (
+            *setting("rating"),
+            e.PodTurns(at=15, app="rating", number=0, ready=False),
+            e.EurekaRestarts(at=24),
+        ),
+        paused,
+    )
+
+
 def cancelled_while_a_second_copy_registers(kind: Kind, until: float) -> Story:
     """The only pod is not ready, so its instance is DOWN, and it ends. A second copy registers the
     next pod at its address before a cancel of the first copy arrives. By that copy's uncached read,
@@ -564,21 +580,7 @@ CORNERS: dict[str, Story] = {
         ends=196,
     ),
     "Eureka loses an instance while the program is paused, which has read it to turn it "
-    "DOWN": plain(
-        (
-            *setting("rating"),
-            e.PodTurns(at=15, app="rating", number=0, ready=False),
-            e.EurekaRestarts(at=24),
-        ),
-        Trouble(
-            at=16,
-            until=30,
-            calls=frozenset({Call.READ}),
-            kind=Kind.PAUSE_AFTER,
-            strikes=1,
-            seconds=7,
-        ),
-    ),
+    "DOWN": restarts_while_paused_after(Call.READ),
     "Eureka loses what a suspended syncer has of pods that are not ready": replace(
         plain(
             (
@@ -751,20 +753,8 @@ CORNERS: dict[str, Story] = {
     "an API server shows a new process the same lists in both passes that see an app unready": (
         unready_by_the_same_lists(interval=25)
     ),
-    "Eureka restarts, empty, while a pass that took one instance is paused": plain(
-        (
-            *setting("rating"),
-            e.PodTurns(at=15, app="rating", number=1, ready=False),
-            e.EurekaRestarts(at=24),
-        ),
-        Trouble(
-            at=19,
-            until=24,
-            calls=frozenset({Call.STATUS}),
-            kind=Kind.PAUSE_AFTER,
-            strikes=1,
-            seconds=10,
-        ),
+    "Eureka restarts, empty, while a pass that took one instance is paused": (
+        restarts_while_paused_after(Call.STATUS)
     ),
     "a pod that registers itself has the one place of a limit, and the last other one ends": (
         replace(
