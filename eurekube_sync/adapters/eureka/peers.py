@@ -197,12 +197,16 @@ class EurekaPeers(Registry):
         self._forget_stray(instance.key)
 
     def _refuse_removal(self, peer: Peer, key: InstanceKey) -> None:
-        """Raise _MayLackSuccessors if this peer holds the instance, and may lack what replaces it:
-        another one was called first then."""
-        if any(other.has_just_registered for other in self._peers if other is not peer):
+        """Raise _MayLackSuccessors if this peer holds the instance, and may lack what replaces
+        it."""
+        if self._may_lack_registrations(peer):
             registered = peer.client.read_instance(key)
             if registered is not None:
                 self._refuse_loss(peer, registered)
+
+    def _may_lack_registrations(self, peer: Peer) -> bool:
+        others = [other for other in self._peers if other is not peer]
+        return any(other.has_just_registered for other in others)
 
     def _refuse_loss(self, peer: Peer, registered: ObservedInstance) -> None:
         """Raise _MayLackSuccessors if another peer took what replaces this instance a moment ago.
@@ -237,7 +241,13 @@ class EurekaPeers(Registry):
         not replicate a stray's cancel, which waits therefore."""
 
         def cancel(peer: Peer) -> bool:
-            self._refuse_removal(peer, key)
+            # The caller has seen what the first peer holds; of another one nobody knows it yet.
+            if key not in peer.shown_singly or self._may_lack_registrations(peer):
+                registered = peer.client.read_instance(key)
+                if registered is not None:
+                    if not ours(registered):
+                        return False
+                    self._refuse_loss(peer, registered)
             return peer.client.cancel(key, ours=ours)
 
         first, done = self._first(cancel)

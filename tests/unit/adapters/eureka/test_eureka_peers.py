@@ -542,6 +542,20 @@ class TestGhosts:
         assert pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
         assert pair.standing() == (OURS - {key(1)}, OURS)
 
+    @pytest.mark.parametrize("is_read", [True, False])
+    def test_a_cancel_that_the_first_peer_failed_leaves_anothers_on_the_next(
+        self, is_read: bool, pair: Pair
+    ) -> None:
+        """The caller has read the instance on the first peer alone."""
+        pair.clock.sleep(REPLICATION_SECONDS + 1)
+        pair.peers.list_instances()
+        pair.two.held.put(stored(instance(1), metadata={"eurekube.owner": "another"}))
+        if is_read:
+            pair.peers.read_instance(key(1))
+        pair.one.write_trouble = DOWN
+        assert not pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
+        assert pair.standing() == (OURS, OURS)
+
     def test_a_cancel_that_another_peer_no_longer_needs_is_done(self, pair: Pair) -> None:
         """Replication removed the instance there between the read and the cancel, which is a
         404."""
@@ -1189,13 +1203,17 @@ def test_a_cancel_waits_for_no_registration_of_another_app(
     assert pair.standing() == ({key(2), of_another_app().key}, {key(2)})
 
 
-def test_a_cancel_of_what_the_next_peer_lacks_waits_for_nothing(pair: Pair) -> None:
+@pytest.mark.parametrize("remove", [cancelled, turned_down])
+def test_a_removal_of_what_the_next_peer_lacks_waits_for_nothing(
+    remove: Callable[[EurekaPeers, int], None], pair: Pair
+) -> None:
     """Its callers lose nothing."""
     registered_a_moment_ago(pair, instance(3))
     pair.two.held.cancel(key(1))
     pair.one.write_trouble = DOWN
-    assert not pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
-    assert pair.peers.unreached() == (ONE,)
+    remove(pair.peers, 1)
+    up = [held.key for held in pair.two.held.held.values() if held.status is InstanceStatus.UP]
+    assert up == [key(2)]
 
 
 @pytest.mark.parametrize("remove", [cancelled, turned_down])
