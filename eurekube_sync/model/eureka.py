@@ -105,6 +105,11 @@ class Instance:
         return port.number
 
 
+def vip_names(vip: str) -> frozenset[str]:
+    """Return the names in a VIP address; callers look them up without regard to case."""
+    return frozenset(name.casefold() for name in vip.split(",") if name)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedInstance:
     """An instance as Eureka lists it. Fields that the server left out are empty, zero or

@@ -16,6 +16,7 @@ from eurekube_sync.model.eureka import (
     InstanceKey,
     InstanceStatus,
     ObservedInstance,
+    vip_names,
 )
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import OWNER
@@ -135,11 +136,6 @@ def unreached_by_callers(own: Instance, wanted: Instance) -> str | None:
 
 def _host(name: str) -> str:
     return name.strip("[]").casefold()
-
-
-def vip_names(vip: str) -> frozenset[str]:
-    """Return the names in a VIP address; callers look them up without regard to case."""
-    return frozenset(name.casefold() for name in vip.split(",") if name)
 
 
 def to_give_way_to(desired: Desired, observed: Observed) -> Mapping[InstanceKey, ObservedInstance]:

@@ -33,12 +33,17 @@ from eurekube_sync.desired.claims import (
 from eurekube_sync.desired.conduct import LIMIT, Limit, Measure
 from eurekube_sync.desired.rivals import Bid, across_namespaces, sockets_of
 from eurekube_sync.desired.spec import selected_namespace
-from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.eureka import (
+    Instance,
+    InstanceKey,
+    InstanceStatus,
+    ObservedInstance,
+    vip_names,
+)
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of, syncer_of
 from eurekube_sync.model.text import counted
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan.duplicates import vip_names
 from eurekube_sync.plan.value import UNCHANGED, Ruling
 
 HAS_PLACE = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from eurekube_sync.adapters.eureka import replication
 from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.model.errors import RegistryError, unknown_from
-from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance, vip_names
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.model.text import duration
@@ -80,6 +80,8 @@ class Peer:
     """Instances that it showed, or whose absence, since the last list."""
     registered: float = -inf
     """The last registration of an UP instance on it that is known, in monotonic seconds."""
+    registered_as: dict[str, float] = field(default_factory=dict)
+    """The same for each name and address of these instances."""
 
     # Whether it takes batches, and what they left undone there
     said: replication.ServerStatus | str | None = None
@@ -167,8 +169,38 @@ class Peer:
             return False
         return trouble.failed > self.clock.monotonic() - _ASKED_AGAIN_SECONDS
 
+    def note_registration(self, instance: Instance, at: float) -> None:
+        """Note that it took an instance at this time, in monotonic seconds."""
+        with self.lock:
+            self.registered = max(self.registered, at)
+            for name in _found_by(instance):
+                self.registered_as[name] = max(self.registered_as.get(name, -inf), at)
+
+    def forget_old_registrations(self) -> None:
+        """Forget what all servers have by now."""
+        with self.lock:
+            if not self.has_just_registered:
+                self.registered_as.clear()
+
     @property
     def has_just_registered(self) -> bool:
         """Whether it took a registration that the other servers may lack: a server replicates
         single calls a moment later."""
-        return self.clock.monotonic() - self.registered < replication.REPLICATION_SECONDS
+        return self._is_recent(self.registered)
+
+    def has_just_registered_for(self, lost: Instance) -> bool:
+        """Whether it took a registration, which the other servers may lack, of an instance that the
+        callers of the `lost` one would find instead, or of its pod."""
+        times = [self.registered_as.get(name, -inf) for name in _found_by(lost)]
+        return self._is_recent(max(times))
+
+    def _is_recent(self, registered: float) -> bool:
+        return self.clock.monotonic() - registered < replication.REPLICATION_SECONDS
+
+
+def _found_by(instance: Instance) -> list[str]:
+    """Return the names by which callers find an instance, and its address: under another name it is
+    the same pod."""
+    vips = vip_names(instance.vip_address) | vip_names(instance.secure_vip_address)
+    names = [f"VIP {vip}" for vip in vips]
+    return [f"app {instance.key.app}", f"address {instance.ip_addr}", *names]

@@ -41,6 +41,10 @@ def sweep_seconds(lease_duration: float) -> float:
     return max(1.0, min(SWEEP_SECONDS, expired - SWEEP_MARGIN_SECONDS - SWEEP_SLACK_SECONDS))
 
 
+class _MayLackSuccessors(errors.RegistryRejected):
+    """A removal has to wait, because this peer may lack what replaces the instance."""
+
+
 class EurekaPeers(Registry):
     """Calls the first peer that works; safe in several threads.
 
@@ -57,8 +61,8 @@ class EurekaPeers(Registry):
     - A registration goes only to a peer that has shown, since the last list, that the id is free
       or ours. Another peer is read first, because what it could not show before may be another
       owner's.
-    - A removal goes to no peer that may lack what another one registered a moment ago. Its callers
-      would find neither the new instance nor the old one.
+    - A removal goes to no peer that may lack what another one registered a moment ago in place of
+      the instance. Its callers would find neither the new instance nor the old one.
     """
 
     def __init__(
@@ -82,6 +86,7 @@ class EurekaPeers(Registry):
         """Return the list of the first peer that gives one, and strays with an owner's mark."""
         for peer in self._peers:
             peer.end_rest()
+            peer.forget_old_registrations()
             peer.shown = False
             peer.shown_singly.clear()
         failed: dict[str, str] = {}
@@ -173,14 +178,14 @@ class EurekaPeers(Registry):
         moment ago, by a clock that may be ahead of ours."""
         age = self._clock.now() - registered.last_dirty_timestamp / 1000
         if abs(age) < REPLICATION_SECONDS:
-            peer.registered = max(peer.registered, self._clock.monotonic() - max(age, 0.0))
+            peer.note_registration(registered.instance, self._clock.monotonic() - max(age, 0.0))
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
         is_up = instance.status is InstanceStatus.UP
 
         def register(peer: Peer) -> None:
             if not is_up:  # it may have been UP
-                self._refuse_removal(peer)
+                self._refuse_removal(peer, instance.key)
             # The caller has seen what the first peer holds; of another one nobody knows it yet.
             if instance.key not in peer.shown_singly:
                 _refuse_strangers(peer, instance)
@@ -188,15 +193,28 @@ class EurekaPeers(Registry):
 
         first, _ = self._first(register)
         if is_up:  # else nothing is removed for it
-            first.registered = self._clock.monotonic()
+            first.note_registration(instance, self._clock.monotonic())
         self._forget_stray(instance.key)
 
-    def _refuse_removal(self, peer: Peer) -> None:
-        """Raise RegistryRejected if this peer may lack what another one registered a moment ago:
-        another one was called first then."""
+    def _refuse_removal(self, peer: Peer, key: InstanceKey) -> None:
+        """Raise _MayLackSuccessors if this peer holds the instance, and may lack what replaces
+        it."""
+        if self._may_lack_registrations(peer):
+            registered = peer.client.read_instance(key)
+            if registered is not None:
+                self._refuse_loss(peer, registered)
+
+    def _may_lack_registrations(self, peer: Peer) -> bool:
+        others = [other for other in self._peers if other is not peer]
+        return any(other.has_just_registered for other in others)
+
+    def _refuse_loss(self, peer: Peer, registered: ObservedInstance) -> None:
+        """Raise _MayLackSuccessors if another peer took what replaces this instance a moment ago.
+        What has neither a name nor the address of this instance replaces it for no caller. If its
+        removal waited for that as well, it could wait for ever."""
         for other in self._peers:
-            if other is not peer and other.has_just_registered:
-                raise errors.RegistryRejected(
+            if other is not peer and other.has_just_registered_for(registered.instance):
+                raise _MayLackSuccessors(
                     f"it stays for the moment: {peer.url} may lack the new instances that "
                     f"{other.url} has not yet replicated"
                 )
@@ -218,27 +236,37 @@ class EurekaPeers(Registry):
         not replicated, and a late heartbeat can bring a cancelled instance back
         (`PeerAwareInstanceRegistryImpl.cancel`).
 
-        Right after a registration, only the peer that took it is called: the others must get the
-        registration before they lose what it replaces, and this peer replicates both in order. It
-        does not replicate a stray's cancel."""
+        Right after a registration, what it replaces is cancelled only on the peer that took it:
+        the others must get the registration first, and this peer replicates both in order. It does
+        not replicate a stray's cancel, which waits therefore."""
 
         def cancel(peer: Peer) -> bool:
-            self._refuse_removal(peer)
+            # The caller has seen what the first peer holds; of another one nobody knows it yet.
+            if key not in peer.shown_singly or self._may_lack_registrations(peer):
+                registered = peer.client.read_instance(key)
+                if registered is not None:
+                    if not ours(registered):
+                        return False
+                    self._refuse_loss(peer, registered)
             return peer.client.cancel(key, ours=ours)
 
-        stray = bool(self._holders(key))
+        first, done = self._first(cancel)
+        replicated = done or not self._holders(key)
+        done = self._cancel_on_others(first, key, ours, replicated=replicated) or done
         self._forget_stray(key)
-        replicating = any(peer.has_just_registered for peer in self._peers)
-        first, done = self._first(cancel, alone=replicating)
-        if replicating and (done or not stray):
-            return done
-        return self._cancel_on_others(first, key, ours) or done
+        return done
 
     def _cancel_on_others(
-        self, first: Peer, key: InstanceKey, ours: Callable[[ObservedInstance], bool]
+        self,
+        first: Peer,
+        key: InstanceKey,
+        ours: Callable[[ObservedInstance], bool],
+        *,
+        replicated: bool,
     ) -> bool:
         """Cancel where it is ours; return whether a peer had it. Raise the last refusal, after all
-        were tried."""
+        were tried. If the cancel is `replicated` as well, a peer that may lack what replaces the
+        instance is left to that."""
         done = False
         refusal: errors.RegistryError | None = None
         for peer in self._peers:
@@ -249,10 +277,14 @@ class EurekaPeers(Registry):
             try:
                 registered = peer.client.read_instance(key)
                 if registered is not None and ours(registered):
+                    self._refuse_loss(peer, registered)
                     done = peer.client.cancel(key, ours=ours) or done
             except errors.RegistryUnavailable as error:
                 peer.failed(error)
                 peer.passed_over = True
+            except _MayLackSuccessors as error:
+                if not replicated:
+                    refusal = error
             except errors.RegistryError as error:
                 refusal = error
         if refusal is not None:
@@ -262,18 +294,20 @@ class EurekaPeers(Registry):
     def unreached(self) -> tuple[str, ...]:
         return tuple(peer.url for peer in self._peers if peer.passed_over)
 
-    def _first(self, call: Callable[[Peer], A], *, alone: bool = False) -> tuple[Peer, A]:
-        """Return the answer of the first peer that gives one, and this peer. With `alone`, no other
-        one is tried."""
-        in_turn = sorted(self._peers, key=lambda peer: peer.is_resting)
+    def _first(self, call: Callable[[Peer], A]) -> tuple[Peer, A]:
+        """Return the answer of the first peer that gives one, and this peer."""
         failures: dict[str, errors.RegistryError] = {}
-        for peer in in_turn[:1] if alone else in_turn:
+        for peer in sorted(self._peers, key=lambda peer: peer.is_resting):
             if self._limit.left() <= 0:
                 break
             try:
                 answer = call(peer)
             except errors.RegistryStumbled as error:
                 failures[peer.url] = error  # of this instance alone, so the peer does not rest
+            except _MayLackSuccessors:
+                if failures:
+                    break  # the peer that has them failed, which says more
+                raise
             except errors.RegistryRejected:
                 raise
             except errors.RegistryError as error:
