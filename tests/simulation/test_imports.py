@@ -173,6 +173,31 @@ def test_what_only_another_server_knows_stays(kind: Kind | None) -> None:
     )
 
 
+def pods_take_an_address_that_only_another_server_knows() -> Story:
+    """The first server has lost the app. The slice of a person then has one of its addresses."""
+    cut = dc.ServersAreCut(at=20, app="review", lasts=500)
+    taken = w.ForeignService(at=330, namespace="bank", name="pods", address="10.20.0.0")
+    return told(*imported("review", home=1), cut, taken, peers=2, interval=10)
+
+
+def test_what_an_import_leaves_out_stays_on_no_server() -> None:
+    """The rules for the first server's list are those for the other one's, too."""
+    verdict = run(pods_take_an_address_that_only_another_server_knows())
+    assert_kept(verdict)
+
+
+def test_what_another_server_lists_is_judged_as_well() -> None:
+    """Else the endpoint stays as long as that server lists it UP."""
+    (credulous,) = (
+        defect
+        for defect in defects()
+        if defect.name == "what only another Eureka server lists is not judged"
+    )
+    with made_wrong(credulous):
+        verdict = run(pods_take_an_address_that_only_another_server_knows())
+    assert verdict.promise == "gone"
+
+
 def warms_up_while_an_instance_ends() -> Story:
     """One server refuses its list for a while, and no call is struck by a trouble."""
     stops = dc.InstanceStops(at=45, app="review", number=1)

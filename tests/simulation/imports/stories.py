@@ -120,6 +120,7 @@ def with_cut_servers(base: Story) -> Story:
         kind = dice.choice((Kind.REFUSED, Kind.ERROR_503, Kind.PAGE))
         away = Trouble(at=cut, until=alone + 90, calls=EUREKA_CALLS, kind=kind, peer=home)
         troubles.append(away)
+    events += _taken_apart(base.seed, alone)
     return replace(
         imported,
         installation=replace(imported.installation, peers=2, upsert_only=False),
@@ -127,6 +128,18 @@ def with_cut_servers(base: Story) -> Story:
         troubles=tuple(troubles),
         ends=max(imported.ends, over(events, troubles)),
     )
+
+
+def _taken_apart(seed: int, alone: float) -> Iterator[e.Event]:
+    """A slice of the cluster gets the address of an instance that only one server knows."""
+    dice = random.Random(f"taken apart {seed}")
+    if dice.random() < 0.4:
+        yield w.ForeignService(
+            at=alone + round(dice.uniform(5, 60), 1),
+            namespace=dice.choice(NAMESPACES),
+            name="beside",
+            address="10.20.1.0",
+        )
 
 
 def _beginning(dice: random.Random, apps: list[str], moving: str) -> list[e.Event]:

@@ -18,6 +18,7 @@ from eurekube_sync.desired import catalog
 from eurekube_sync.desired import imports as desired
 from eurekube_sync.desired.imports import ByName, Importing
 from eurekube_sync.desired.scope import Policy
+from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.imports import ImportPort, ImportService
 from eurekube_sync.model.kubernetes import EndpointSlice
 from eurekube_sync.model.reasons import Reason
@@ -29,7 +30,7 @@ from eurekube_sync.plan.imports import ServiceWrite
 from tests.simulation.defect import Defect
 
 _names: Any = desired  # also those that it imports
-_Judge: Any = vars(desired)["_Judge"]
+_Judge: Any = desired.Judge
 _Lists: Any = vars(desired)["_Lists"]
 
 
@@ -70,6 +71,16 @@ def _none_young(beside: Callable[..., Any]) -> Callable[..., Any]:
         return found, replace(doubts, young=())
 
     return wrong
+
+
+def _whatever_is_up(self: Importing, names: ByName) -> Importing:
+    """Wants all that is UP on another server, whatever the rules say."""
+    verdicts: dict[Any, Any] = {}
+    for instance in names.of(self.spec):
+        place = desired.Socket(instance.instance.ip_addr, (instance.instance.port.number,))
+        if instance.status is InstanceStatus.UP:
+            verdicts[instance.key] = desired.Wanted(socket=place, ports=())
+    return replace(self, verdicts=verdicts, malformed=())
 
 
 def _missing_if_not_freed(brake_imports: Callable[..., Any]) -> Callable[..., Any]:
@@ -204,6 +215,10 @@ def wrong() -> tuple[Defect, ...]:
         (
             "another Eureka server that has just started is believed",
             ((controller, "_beside", _none_young(beside)),),
+        ),
+        (
+            "what only another Eureka server lists is not judged",
+            ((Importing, "elsewhere", _whatever_is_up),),
         ),
     )
     of_imports = (
