@@ -174,6 +174,11 @@ class Ending:
 ImportClaim: TypeAlias = Importing | NotImported | Ending
 
 
+def is_unread(claim: ImportClaim) -> bool:
+    """Say whether a source of this import could not be read."""
+    return isinstance(claim, NotImported) and claim.source is not None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportView:
     """What a pass reads from Kubernetes for imports."""

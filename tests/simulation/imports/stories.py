@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from tests.simulation import events as e
 from tests.simulation.asked import PLAIN
-from tests.simulation.story import QUIET, Story, over
+from tests.simulation.story import QUIET, Mode, Story, over
 from tests.simulation.troubles import (
     EUREKA_CALLS,
     IMPORT_CALLS,
@@ -83,6 +83,7 @@ def with_imports(base: Story) -> Story:
     troubles = [*base.troubles]
     for _ in range(dice.choice((0, 0, 1, 2))):
         troubles.append(_trouble(dice, ends))
+    troubles += _flapping_list(base)
     return replace(
         base,
         installation=installation,
@@ -272,6 +273,21 @@ def _move(dice: random.Random, app: str, ends: float) -> list[e.Event]:
     if dice.random() < 0.5:
         events.append(w.ImportDeleted(at=begins + 25, namespace=APPS[app], name=app))
     return events
+
+
+def _flapping_list(base: Story) -> Iterator[Trouble]:
+    """A list that imports need fails in every second pass of a daemon, in few stories."""
+    dice = random.Random(f"flapping lists of imports {base.seed}")
+    if dice.random() > 0.08 or base.installation.mode is not Mode.DAEMON:
+        return
+    calls = frozenset({dice.choice((Call.IMPORTS, Call.SERVICES, Call.SLICES))})
+    kind = dice.choice((Kind.ERROR_503, Kind.FORBIDDEN, Kind.CUT, Kind.TIMEOUT_BEFORE))
+    step = base.installation.interval
+    at = round(dice.uniform(0, 2 * step), 1)
+    while at < base.ends - QUIET:
+        until = round(min(base.ends - QUIET, at + step), 1)
+        yield Trouble(at=at, until=until, calls=calls, kind=kind)
+        at = round(at + 2 * step, 1)
 
 
 def _trouble(dice: random.Random, ends: float) -> Trouble:

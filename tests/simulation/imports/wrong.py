@@ -194,6 +194,10 @@ def _nothing_seen(*arguments: Any, **named: Any) -> frozenset[Any]:
     return frozenset()
 
 
+def _nothing_kept(*arguments: Any, **named: Any) -> dict[Any, Any]:
+    return {}
+
+
 def _all_seen(last: Any, certain: Any, brake: Any) -> list[Any]:
     return list(last)
 
@@ -231,6 +235,10 @@ def wrong() -> tuple[Defect, ...]:
             ((controller, "brake_imports", _missing_if_not_freed(brake.brake_imports)),),
         ),
         ("the last endpoint leaves at once", ((brake, "unconfirmed", _no_holds),)),
+        (
+            "a list that fails lets the wait for a last endpoint begin again",
+            ((controller, "unread_of", _nothing_kept),),
+        ),
         ("what a young registry lacks is seen to be gone", ((brake, "_seen_gone", _all_seen),)),
         ("there is no brake for imports", ((brake, "too_much", _no_holds),)),
         (

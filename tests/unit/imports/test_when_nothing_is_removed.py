@@ -541,6 +541,91 @@ def test_a_pass_that_could_not_look_lets_the_wait_begin_anew() -> None:
     assert len(there.endpoints()) == 1
 
 
+@pytest.mark.parametrize("daemon", [True, False])
+@pytest.mark.parametrize("source", ["imports", "services", "slices", "namespaces"])
+def test_a_list_that_fails_in_every_second_pass_keeps_no_endpoint(
+    daemon: bool, source: str
+) -> None:
+    """Such a pass confirms nothing, and forgets nothing. The passes that read all lists confirm
+    each other."""
+    there = apps(1)
+    there.daemon = daemon
+    there.scope = replace(there.scope, granted_only=True)
+    there.cluster.annotations[SHOP] = {"eurekube.io/allowed-imports": "*"}
+    there.lists(*OTHERS)
+    left = []
+    for _ in range(2):
+        there.passes()
+        left.append(len(there.endpoints()))
+        there.later(11)
+        fail(there, source)
+        there.passes()
+        left.append(len(there.endpoints()))
+        there.later(11)
+        read_again(there)
+    assert left == [1, 1, 0, 0]
+
+
+def fail(there: ImportWorld, source: str) -> None:
+    if source == "imports":
+        there.imports.unknown = AWAY
+    else:
+        there.cluster.unknown[source, "*"] = AWAY
+
+
+def read_again(there: ImportWorld) -> None:
+    there.imports.unknown = None
+    there.cluster.unknown.clear()
+
+
+@pytest.mark.parametrize("daemon", [True, False])
+def test_a_pass_without_a_list_does_not_shorten_the_wait(daemon: bool) -> None:
+    """The second look comes at least 20 s after the first one."""
+    there = apps(1)
+    there.daemon = daemon
+    there.lists(*OTHERS)
+    there.passes()
+    there.later(10)
+    fail(there, "slices")
+    there.passes()
+    read_again(there)
+    for seconds, left in ((9, 1), (2, 0)):
+        there.later(seconds)
+        there.passes()
+        assert len(there.endpoints()) == left
+
+
+@pytest.mark.parametrize("daemon", [True, False])
+def test_what_was_seen_before_lists_failed_for_long_is_forgotten(daemon: bool) -> None:
+    """No pass could list the slices for longer than a first look counts."""
+    there = apps(1)
+    there.daemon = daemon
+    there.lists(*OTHERS)
+    there.passes()
+    for _ in range(11):
+        there.later(60)
+        fail(there, "slices")
+        there.passes()
+        read_again(there)
+    for seconds, left in ((1, 1), (19, 1), (2, 0)):
+        there.later(seconds)
+        there.passes()
+        assert len(there.endpoints()) == left
+
+
+def test_a_deleted_import_forgets_what_it_waited_for() -> None:
+    """Its list was read, and has it no more. It may come again with the same name."""
+    there = apps(2)
+    there.lists(*OTHERS, *instances(2)[1:])
+    there.passes()
+    before = there.imports.imports.pop(ImportRef(SHOP, "app-0"))
+    there.later(11)
+    there.passes()
+    there.imports.imports[before.ref] = before
+    there.later(11)
+    assert held(there.passes()) == ["AwaitingConfirmation 1"]
+
+
 def test_what_was_seen_twice_and_failed_waits_no_longer() -> None:
     """Its write was a conflict, as somebody edited the slice."""
     there = apps(1)
