@@ -113,6 +113,7 @@ def plan_imports(
     upsert-only, an endpoint stays whose instance is not listed any more."""
     adds: list[Add] = []
     drops: list[Drop] = []
+    keeps: list[Keep] = []
     endings: list[ImportRef] = []
     for ref, claim in sorted(claims.items()):
         if isinstance(claim, Ending):
@@ -121,12 +122,25 @@ def plan_imports(
         elif isinstance(claim, Importing) and not claim.spec.suspend:
             there = set(sockets_of(claim.slices))
             wanted = claim.wanted.keys()
-            if not claim.refusals:
+            replaced: dict[str, set[int]] = {}
+            if claim.refusals:  # nothing comes in the place of an endpoint
+                replaced = _by_address(wanted)
+            else:
                 for socket in sorted(wanted - there):
                     adds.append(Add(import_=ref, wanted=claim.wanted[socket]))
             for socket in sorted(there - wanted):
-                drops.append(_drop(ref, claim, socket))
-    plan = ImportPlan(claims=claims, adds=tuple(adds), drops=tuple(drops), endings=tuple(endings))
+                if _is_part(socket, replaced):
+                    why = "its instance has another port, and nothing may be added"
+                    keeps.append(Keep(import_=ref, socket=socket, why=why))
+                else:
+                    drops.append(_drop(ref, claim, socket))
+    plan = ImportPlan(
+        claims=claims,
+        adds=tuple(adds),
+        drops=tuple(drops),
+        keeps=tuple(keeps),
+        endings=tuple(endings),
+    )
     if policy is Policy.SYNC:
         return plan
     return _keeping(plan, absent(drops), f"--policy {policy} removes nothing")
@@ -202,6 +216,12 @@ def _is_reached(endpoint: Socket, ports: Mapping[str, set[int]]) -> bool:
     port more by now, or one less."""
     numbers = ports.get(endpoint.address, set())
     return not numbers.isdisjoint(endpoint.numbers)
+
+
+def _is_part(endpoint: Socket, ports: Mapping[str, set[int]]) -> bool:
+    """Say whether all ports of the endpoint are among these, so that all calls succeed."""
+    numbers = ports.get(endpoint.address, set())
+    return bool(endpoint.numbers) and numbers.issuperset(endpoint.numbers)
 
 
 def keeping(plan: ImportPlan, held: Collection[InstanceKey], why: str) -> ImportPlan:
