@@ -29,6 +29,8 @@ WITH_PODS = (dc.NETWORK, "10.0.0.0/24")
 _APPS = ("review", "order", "user")
 """Apps that are only in the data centre."""
 _OUTSIDE = "172.16.0.9"
+_FLAPS = 160.0
+"""Seconds for which a list flaps."""
 _KINDS = (
     Kind.TIMEOUT_BEFORE,
     Kind.TIMEOUT_AFTER,
@@ -83,7 +85,11 @@ def with_imports(base: Story) -> Story:
     troubles = [*base.troubles]
     for _ in range(dice.choice((0, 0, 1, 2))):
         troubles.append(_trouble(dice, ends))
-    troubles += _flapping_list(base)
+    flaps = random.Random(f"flapping lists of imports {base.seed}")
+    if base.installation.mode is Mode.DAEMON and flaps.random() < 0.1:
+        stops = dc.AppStops(at=round(base.ends - QUIET, 1), app=apps[0])
+        events.append(stops)
+        troubles += _flapping_list(flaps, stops.at, base.installation.interval)
     return replace(
         base,
         installation=installation,
@@ -275,18 +281,13 @@ def _move(dice: random.Random, app: str, ends: float) -> list[e.Event]:
     return events
 
 
-def _flapping_list(base: Story) -> Iterator[Trouble]:
-    """A list that imports need fails in every second pass of a daemon, in few stories."""
-    dice = random.Random(f"flapping lists of imports {base.seed}")
-    if dice.random() > 0.08 or base.installation.mode is not Mode.DAEMON:
-        return
+def _flapping_list(dice: random.Random, stops: float, step: float) -> Iterator[Trouble]:
+    """A list that imports need fails in every second pass, from when an app stops."""
     calls = frozenset({dice.choice((Call.IMPORTS, Call.SERVICES, Call.SLICES))})
     kind = dice.choice((Kind.ERROR_503, Kind.FORBIDDEN, Kind.CUT, Kind.TIMEOUT_BEFORE))
-    step = base.installation.interval
-    at = round(dice.uniform(0, 2 * step), 1)
-    while at < base.ends - QUIET:
-        until = round(min(base.ends - QUIET, at + step), 1)
-        yield Trouble(at=at, until=until, calls=calls, kind=kind)
+    at = round(stops + dice.uniform(0, 2 * step), 1)
+    while at < stops + _FLAPS:
+        yield Trouble(at=at, until=round(at + step, 1), calls=calls, kind=kind)
         at = round(at + 2 * step, 1)
 
 
