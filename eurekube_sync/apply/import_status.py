@@ -30,7 +30,14 @@ from eurekube_sync.brake.confirm import by_syncer
 from eurekube_sync.brake.holds import Held, Hold
 from eurekube_sync.brake.imports import IMPORT_HOLD_REASONS
 from eurekube_sync.desired.import_spec import service_name
-from eurekube_sync.desired.imports import Ending, ImportClaim, Importing, NotImported, Socket
+from eurekube_sync.desired.imports import (
+    Ending,
+    ImportClaim,
+    Importing,
+    NotImported,
+    Socket,
+    is_unread,
+)
 from eurekube_sync.model.imports import ImportRef, ImportStatus
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.problems import Problem
@@ -107,6 +114,10 @@ def _status(
     if awaited is not None:
         mark = awaited.mark
         since = awaited_since(awaited, before, now)
+    elif is_unread(claim):
+        # This pass saw nothing of it, and so forgets nothing.
+        mark = before.unconfirmed_removal
+        since = before.unconfirmed_since
     ready = before.ready
     app = before.app
     instances = before.instances

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf
 
 from eurekube_sync.apply.conditions import OLD_LIST
 from eurekube_sync.apply.import_status import ImportResult, import_statuses
 from eurekube_sync.apply.imports import settle_imports, settlings, write_imports
 from eurekube_sync.brake.approval import annotation_releases, refusal
+from eurekube_sync.brake.confirm import unread_of
 from eurekube_sync.brake.holds import Brake
 from eurekube_sync.brake.imports import BrakedImports, Doubts, brake_imports, is_young
 from eurekube_sync.controller.one_pass import Ends, Found, Given, ImportReport, Shares
@@ -23,6 +25,7 @@ from eurekube_sync.desired.imports import (
     ImportView,
     Rules,
     claim_imports,
+    is_unread,
     parsed_networks,
 )
 from eurekube_sync.model.eureka import ObservedInstance
@@ -104,7 +107,7 @@ def _planned(
     doubts = Doubts(age=age)
     if absent(plan.drops) and not is_young(age):
         plan, doubts = _beside(given, plan, doubts)
-    braked = _braked(given, plan, doubts)
+    braked = _braked(given, report, plan, doubts)
     names = _names(given, report.view)
     work = tuple(work_of(braked.plan, names))
     return replace(report, plan=braked.plan, held=braked.held, approved=braked.approved, work=work)
@@ -137,7 +140,7 @@ def _beside(given: Given, plan: ImportPlan, doubts: Doubts) -> tuple[ImportPlan,
     return plan, replace(doubts, unseen=tuple(unseen), young=tuple(young))
 
 
-def _braked(given: Given, plan: ImportPlan, doubts: Doubts) -> BrakedImports:
+def _braked(given: Given, report: ImportReport, plan: ImportPlan, doubts: Doubts) -> BrakedImports:
     """Apply the brake as to instances. A dry run remembers nothing for the next pass."""
     settings = given.settings
     clock = given.world.clock
@@ -170,8 +173,17 @@ def _braked(given: Given, plan: ImportPlan, doubts: Doubts) -> BrakedImports:
     )
     braked = brake_imports(plan, doubts, brake)
     if not settings.dry_run:
-        sightings.note(braked.held, seen, begun=begun, looked=looked)
+        unread = unread_of(seen, partial(_is_unread, report), within=confirm_within)
+        sightings.note(braked.held, seen, begun=begun, looked=looked, unread=unread)
     return braked
+
+
+def _is_unread(report: ImportReport, name: SyncerRef) -> bool:
+    """Say whether a source of this import, or the list that it is in, could not be read."""
+    claim = report.claims.get(ImportRef(*name))
+    if claim is None:
+        return isinstance(report.view.imports.of(name.namespace), Unknown)
+    return is_unread(claim)
 
 
 def _names(given: Given, view: ImportView) -> dict[str, set[str]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -108,9 +108,15 @@ class Importing:
     to_make: ImportService | None  # the Service as it shall be; None if it is not ours
     slices: tuple[EndpointSlice, ...]  # its own
     family: str  # of the slices that it shall have
+    judge: Judge = field(repr=False, compare=False)  # made the verdicts
     verdicts: Mapping[InstanceKey, Verdict]
-    malformed: tuple[ObservedInstance, ...] = ()  # of its app or VIP, as `malformed_of`
+    malformed: tuple[ObservedInstance, ...] = ()  # of its app or VIP, as `_malformed_of`
     refusals: tuple[Refusal, ...] = ()  # the first to see to first
+
+    def elsewhere(self, names: ByName) -> Importing:
+        """Return the claim that the list of another Eureka server would make."""
+        verdicts, malformed = self.judge.verdicts(names)
+        return replace(self, verdicts=verdicts, malformed=malformed)
 
     @cached_property
     def wanted(self) -> Mapping[Socket, Wanted]:
@@ -168,6 +174,11 @@ class Ending:
 ImportClaim: TypeAlias = Importing | NotImported | Ending
 
 
+def is_unread(claim: ImportClaim) -> bool:
+    """Say whether a source of this import could not be read."""
+    return isinstance(claim, NotImported) and claim.source is not None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportView:
     """What a pass reads from Kubernetes for imports."""
@@ -218,7 +229,7 @@ class ByName:
         return by_vip
 
 
-def malformed_of(
+def _malformed_of(
     instances: Iterable[ObservedInstance], spec: Import
 ) -> tuple[ObservedInstance, ...]:
     """Return the instances of which a field could not be read that decides about an import. They
@@ -387,9 +398,8 @@ def _claim(
         return _unknown(import_, grant)
     place = _placed(import_, spec, lists)
     family = _family(spec, place.service, own, rules)
-    judge = _Judge(spec, place, family, lists.occupied, rules)
-    instances = names.of(spec)
-    malformed = malformed_of(instances, spec)
+    judge = Judge(spec, place, family, lists.occupied, rules)
+    verdicts, malformed = judge.verdicts(names)
     # Neither hides the other: a missing grant makes nobody's Service ours.
     refusals = [refusal for refusal in (grant, place.refusal) if refusal is not None]
     return Importing(
@@ -400,7 +410,8 @@ def _claim(
         to_make=place.to_make,
         slices=own,
         family=family,
-        verdicts=judge.verdicts(instances, malformed),
+        judge=judge,
+        verdicts=verdicts,
         malformed=malformed,
         refusals=tuple(refusals),
     )
@@ -592,7 +603,7 @@ def _number(port: int | str | None) -> int:
 _MALFORMED = LeftOut(reason=Reason.MALFORMED, why="a field of it in Eureka's list is malformed")
 
 
-class _Judge:
+class Judge:
     """Decides about the instances of one import."""
 
     def __init__(
@@ -610,15 +621,18 @@ class _Judge:
         self._rules = rules
 
     def verdicts(
-        self, instances: Iterable[ObservedInstance], malformed: Iterable[ObservedInstance]
-    ) -> Mapping[InstanceKey, Verdict]:
-        """Return the verdict on each instance, of which some are malformed."""
+        self, names: ByName
+    ) -> tuple[Mapping[InstanceKey, Verdict], tuple[ObservedInstance, ...]]:
+        """Return the verdict on each instance of a list that the import names, and those that are
+        malformed."""
+        instances = names.of(self._spec)
+        malformed = _malformed_of(instances, self._spec)
         verdicts: dict[InstanceKey, Verdict] = {}
         for instance in instances:
             verdicts[instance.key] = self._verdict(instance)
         for instance in malformed:
             verdicts[instance.key] = _MALFORMED
-        return verdicts
+        return verdicts, malformed
 
     def _verdict(self, observed: ObservedInstance) -> Verdict:
         """Return the verdict on an instance that can be read. The first row that fits is the
@@ -655,7 +669,7 @@ class _Judge:
         ours = observed.metadata.get(CLUSTER) in self._rules.clusters
         if ours and not spec.select.this_cluster:
             return Reason.OWN_CLUSTER, "a syncer of this cluster registered it"
-        not_matching = unlike(observed.metadata, spec)
+        not_matching = _unlike(observed.metadata, spec)
         if not_matching:
             return Reason.NOT_MATCHING, not_matching
         if observed.status is not InstanceStatus.UP:
@@ -687,7 +701,7 @@ class _Judge:
         return tuple(ports)
 
 
-def unlike(metadata: Mapping[str, str], spec: Import) -> str:
+def _unlike(metadata: Mapping[str, str], spec: Import) -> str:
     """Return what the spec selects and the instance does not have; empty if it has all."""
     select = spec.select
     zone = metadata.get(ZONE, "")

@@ -14,15 +14,13 @@ from eurekube_sync.desired.imports import (
     Importing,
     Socket,
     Wanted,
-    malformed_of,
     may_be_at,
     socket_of,
     sockets_of,
-    unlike,
 )
 from eurekube_sync.desired.scope import Policy
 from eurekube_sync.model.actions import Grounds
-from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.imports import ImportPort, ImportRef, ImportService
 from eurekube_sync.model.kubernetes import EndpointSlice, Service, SyncerRef
 from eurekube_sync.model.sources import Proof
@@ -115,6 +113,7 @@ def plan_imports(
     upsert-only, an endpoint stays whose instance is not listed any more."""
     adds: list[Add] = []
     drops: list[Drop] = []
+    keeps: list[Keep] = []
     endings: list[ImportRef] = []
     for ref, claim in sorted(claims.items()):
         if isinstance(claim, Ending):
@@ -123,12 +122,25 @@ def plan_imports(
         elif isinstance(claim, Importing) and not claim.spec.suspend:
             there = set(sockets_of(claim.slices))
             wanted = claim.wanted.keys()
-            if not claim.refusals:
+            replaced: dict[str, set[int]] = {}
+            if claim.refusals:  # nothing comes in the place of an endpoint
+                replaced = _by_address(wanted)
+            else:
                 for socket in sorted(wanted - there):
                     adds.append(Add(import_=ref, wanted=claim.wanted[socket]))
             for socket in sorted(there - wanted):
-                drops.append(_drop(ref, claim, socket))
-    plan = ImportPlan(claims=claims, adds=tuple(adds), drops=tuple(drops), endings=tuple(endings))
+                if _is_part(socket, replaced):
+                    why = "its instance has another port, and nothing may be added"
+                    keeps.append(Keep(import_=ref, socket=socket, why=why))
+                else:
+                    drops.append(_drop(ref, claim, socket))
+    plan = ImportPlan(
+        claims=claims,
+        adds=tuple(adds),
+        drops=tuple(drops),
+        keeps=tuple(keeps),
+        endings=tuple(endings),
+    )
     if policy is Policy.SYNC:
         return plan
     return _keeping(plan, absent(drops), f"--policy {policy} removes nothing")
@@ -172,46 +184,44 @@ def absent(drops: Iterable[Drop]) -> list[Drop]:
 
 
 def kept_elsewhere(plan: ImportPlan, elsewhere: ByName) -> ImportPlan:
-    """Return the plan without the removal of what is UP on another Eureka server under the same
-    name, or may be, because it is malformed there: the servers have not replicated it. Another app
-    may have the address by now, and the spec may select it no more."""
-    listed: dict[ImportRef, _There] = {}
-    kept: list[Drop] = []
+    """Return the plan without the removal of what the imports want by the list of another Eureka
+    server, or may want, because it is malformed there: the servers have not replicated it."""
+    missing: dict[ImportRef, list[Drop]] = {}
     for drop in absent(plan.drops):
-        if drop.import_ not in listed:
-            listed[drop.import_] = _there(plan.claims[drop.import_], elsewhere)
-        there = listed[drop.import_]
-        if drop.socket in there.up or may_be_at(there.malformed, drop.socket):
-            kept.append(drop)
+        missing.setdefault(drop.import_, []).append(drop)
+    kept: list[Drop] = []
+    for ref, drops in missing.items():
+        claim = plan.claims[ref]
+        assert isinstance(claim, Importing)  # others drop nothing for absence
+        there = claim.elsewhere(elsewhere)
+        # Of what our list has as well, it decides.
+        lacking = there.wanted.keys() - claim.wanted.keys() - claim.listed.keys()
+        up = _by_address(lacking)
+        for drop in drops:
+            if _is_reached(drop.socket, up) or may_be_at(there.malformed, drop.socket):
+                kept.append(drop)
     return _keeping(plan, kept, "it is UP on another Eureka server")
 
 
-class _There(NamedTuple):
-    """What another Eureka server lists of an import."""
-
-    up: frozenset[Socket]  # where its instances that are UP may be endpoints
-    malformed: tuple[ObservedInstance, ...]
-
-
-def _there(claim: ImportClaim, elsewhere: ByName) -> _There:
-    assert isinstance(claim, Importing)  # others drop nothing for absence
-    instances = elsewhere.of(claim.spec)
-    up: set[Socket] = set()
-    for instance in instances:
-        selected = not unlike(instance.metadata, claim.spec)
-        if selected and instance.status is InstanceStatus.UP:
-            up.update(_sockets(instance))
-    return _There(frozenset(up), malformed_of(instances, claim.spec))
+def _by_address(sockets: Iterable[Socket]) -> dict[str, set[int]]:
+    """Return the ports of each address."""
+    ports: dict[str, set[int]] = {}
+    for socket in sockets:
+        ports.setdefault(socket.address, set()).update(socket.numbers)
+    return ports
 
 
-def _sockets(observed: ObservedInstance) -> Iterator[Socket]:
-    """Yield each socket under which an instance may be an endpoint."""
-    instance = observed.instance
-    plain = instance.port.number
-    secure = instance.secure_port.number
-    for numbers in ({plain}, {secure}, {plain, secure}):
-        in_order = tuple(sorted(numbers))
-        yield Socket(instance.ip_addr, in_order)
+def _is_reached(endpoint: Socket, ports: Mapping[str, set[int]]) -> bool:
+    """Say whether a port of the endpoint is among these: its instance, or the spec, may have one
+    port more by now, or one less."""
+    numbers = ports.get(endpoint.address, set())
+    return not numbers.isdisjoint(endpoint.numbers)
+
+
+def _is_part(endpoint: Socket, ports: Mapping[str, set[int]]) -> bool:
+    """Say whether all ports of the endpoint are among these, so that all calls succeed."""
+    numbers = ports.get(endpoint.address, set())
+    return bool(endpoint.numbers) and numbers.issuperset(endpoint.numbers)
 
 
 def keeping(plan: ImportPlan, held: Collection[InstanceKey], why: str) -> ImportPlan:

@@ -22,7 +22,7 @@ from .imports.stories import NETWORKS
 from .run import run
 from .story import Installation, Mode, Story
 from .test_stories import assert_kept, setting
-from .troubles import EUREKA_CALLS, KUBERNETES_CALLS, Kind, Trouble
+from .troubles import EUREKA_CALLS, KUBERNETES_CALLS, Call, Kind, Trouble
 
 SEEDS = 40
 EMPTY = 60.0
@@ -173,6 +173,31 @@ def test_what_only_another_server_knows_stays(kind: Kind | None) -> None:
     )
 
 
+def pods_take_an_address_that_only_another_server_knows() -> Story:
+    """The first server has lost the app. The slice of a person then has one of its addresses."""
+    cut = dc.ServersAreCut(at=20, app="review", lasts=500)
+    taken = w.ForeignService(at=330, namespace="bank", name="pods", address="10.20.0.0")
+    return told(*imported("review", home=1), cut, taken, peers=2, interval=10)
+
+
+def test_what_an_import_leaves_out_stays_on_no_server() -> None:
+    """The rules for the first server's list are those for the other one's, too."""
+    verdict = run(pods_take_an_address_that_only_another_server_knows())
+    assert_kept(verdict)
+
+
+def test_what_another_server_lists_is_judged_as_well() -> None:
+    """Else the endpoint stays as long as that server lists it UP."""
+    (credulous,) = (
+        defect
+        for defect in defects()
+        if defect.name == "what only another Eureka server lists is not judged"
+    )
+    with made_wrong(credulous):
+        verdict = run(pods_take_an_address_that_only_another_server_knows())
+    assert verdict.promise == "gone"
+
+
 def warms_up_while_an_instance_ends() -> Story:
     """One server refuses its list for a while, and no call is struck by a trouble."""
     stops = dc.InstanceStops(at=45, app="review", number=1)
@@ -270,6 +295,38 @@ def test_an_import_may_be_deleted_while_eureka_stays_empty() -> None:
     verdict = run(empty_for_good(deleted))
     assert_kept(verdict)
     assert verdict.reached["an import that ended"] == 1
+
+
+def waits_while_a_list_flaps(call: Call) -> Story:
+    """An app ends, and a list fails in every second pass."""
+    stops = dc.InstanceStops(at=62, app="review", number=0)
+    troubles = []
+    for at in range(65, 185, 20):
+        calls = frozenset({call})
+        troubles.append(Trouble(at=at, until=at + 10, calls=calls, kind=Kind.ERROR_503))
+    events = imported("review", instances=1)
+    story = told(*events, stops, troubles=tuple(troubles), interval=10)
+    return replace(story, ends=200)
+
+
+@pytest.mark.parametrize("call", [Call.IMPORTS, Call.SERVICES, Call.SLICES])
+def test_a_list_that_flaps_keeps_no_endpoint(call: Call) -> None:
+    """The passes between see twice that the instance is gone."""
+    verdict = run(waits_while_a_list_flaps(call))
+    assert_kept(verdict)
+    assert verdict.reached["a pass that ended no wait, because a list failed"]
+    assert verdict.reached["an import that lost its last endpoint"] == 1
+
+
+def test_a_list_that_lets_the_wait_begin_again_keeps_an_endpoint_too_long() -> None:
+    """The endpoint would stay for as long as the list fails in every second pass."""
+    (forgetful,) = (
+        defect
+        for defect in defects()
+        if defect.name == "a list that fails lets the wait for a last endpoint begin again"
+    )
+    with made_wrong(forgetful):
+        assert run(waits_while_a_list_flaps(Call.SLICES)).promise == "gone"
 
 
 def test_one_service_for_pods_and_instances() -> None:

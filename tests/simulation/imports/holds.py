@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from tests.simulation.troubles import Call
 from tests.simulation.view import PassView, Violation, named
 from tests.simulation.world import Key
 
@@ -30,10 +31,13 @@ _UNSEEN = 100.0
 """Seconds in which a server that could not be listed is asked again, by a pass each 30 s."""
 _SECOND_LOOK = 19.0
 """Seconds from the first look to the second, less what whole seconds of a status may take."""
+_VALID = 600.0
+"""Seconds for which a first look counts, at least."""
 _CONFIRMED = 26.0
 """Seconds between the begins of two passes, of which the second surely confirms the first."""
 _MUCH, _MUCH_PERCENT = 10, 30
 _EMPTIED_PERCENT = 5
+_NEEDED = frozenset({Call.IMPORTS, Call.SERVICES, Call.SLICES})
 _DOUBTS = frozenset({"RegistryYoung", "ServerUnseen"})
 """Holds that say that an instance may live. A pass with one of them has not seen it gone."""
 
@@ -57,15 +61,21 @@ class Holds:
         self._warm = 0.0
         """When each server that started again gives its list again."""
         self._good: list[_Look] = []
-        """The good passes since then."""
+        """The good passes since then. A pass without a list that its imports need is none, and ends
+        none."""
+        self._process: object = None
+        """The process that made the last pass."""
         self._remembering: list[object] = []
         """The processes that have looked, and remember it by a clock that is never wrong."""
 
     def note(self, view: PassView, report: PassReport) -> None:
         """Notes the end of a pass of the program."""
+        same_process = view.process is self._process
+        self._process = view.process
         if view.troubled or view.older or report.imports is None:
             self._trouble = self._judge.world.clock.time
-            self._good.clear()
+            if not (same_process and self._lacks_lists_alone(view, report)):
+                self._good.clear()
             return
         if report.imports.registry is not None:  # it could not look, so a wait begins anew
             self._good.clear()
@@ -76,6 +86,22 @@ class Holds:
             if str(hold.reason) in _DOUBTS:
                 doubted.update(Key(*removal.key) for removal in hold.removals)
         self._good.append(_Look(view.begun, frozenset(doubted)))
+
+    def _lacks_lists_alone(self, view: PassView, report: PassReport) -> bool:
+        """Whether the pass read Eureka, and failed to list something of the whole cluster that all
+        imports need: it judged none of them."""
+        done = report.imports
+        misled = view.older or view.strayed or view.found_elsewhere or view.last_elsewhere
+        if misled or done is None or done.registry is not None or done.doubt is not None:
+            return False
+        failed = view.failed - {Call.SYNCERS}
+        if not failed or not failed <= _NEEDED - view.lists.keys():
+            return False
+        if self._judge.story.installation.scoped:
+            return False
+        if self._good:
+            self._judge.reached["a pass that ended no wait, because a list failed"] += 1
+        return True
 
     def eureka_warms_up(self, until: float) -> None:
         """Notes that a server refuses its list until then."""
@@ -194,8 +220,10 @@ class Holds:
             case "AwaitingConfirmation":
                 changed = self._imports.oracle.changed_at[import_.uid]
                 looks = []
+                begin = max(changed, since) + _SLACK
                 for look in self._good:
-                    if look.begun > max(changed, since) + _SLACK and key not in look.doubted:
+                    is_valid = now - look.begun < _VALID
+                    if look.begun > begin and is_valid and key not in look.doubted:
                         looks.append(look.begun)
                 twice = bool(looks) and looks[-1] - looks[0] > _CONFIRMED
                 return not twice or not self._judge.clock_right

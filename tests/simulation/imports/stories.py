@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from tests.simulation import events as e
 from tests.simulation.asked import PLAIN
-from tests.simulation.story import QUIET, Story, over
+from tests.simulation.story import QUIET, Mode, Story, over
 from tests.simulation.troubles import (
     EUREKA_CALLS,
     IMPORT_CALLS,
@@ -29,6 +29,8 @@ WITH_PODS = (dc.NETWORK, "10.0.0.0/24")
 _APPS = ("review", "order", "user")
 """Apps that are only in the data centre."""
 _OUTSIDE = "172.16.0.9"
+_FLAPS = 160.0
+"""Seconds for which a list flaps."""
 _KINDS = (
     Kind.TIMEOUT_BEFORE,
     Kind.TIMEOUT_AFTER,
@@ -83,6 +85,11 @@ def with_imports(base: Story) -> Story:
     troubles = [*base.troubles]
     for _ in range(dice.choice((0, 0, 1, 2))):
         troubles.append(_trouble(dice, ends))
+    flaps = random.Random(f"flapping lists of imports {base.seed}")
+    if base.installation.mode is Mode.DAEMON and flaps.random() < 0.1:
+        stops = dc.AppStops(at=round(base.ends - QUIET, 1), app=apps[0])
+        events.append(stops)
+        troubles += _flapping_list(flaps, stops.at, base.installation.interval)
     return replace(
         base,
         installation=installation,
@@ -120,6 +127,7 @@ def with_cut_servers(base: Story) -> Story:
         kind = dice.choice((Kind.REFUSED, Kind.ERROR_503, Kind.PAGE))
         away = Trouble(at=cut, until=alone + 90, calls=EUREKA_CALLS, kind=kind, peer=home)
         troubles.append(away)
+    events += _taken_apart(base.seed, alone)
     return replace(
         imported,
         installation=replace(imported.installation, peers=2, upsert_only=False),
@@ -127,6 +135,18 @@ def with_cut_servers(base: Story) -> Story:
         troubles=tuple(troubles),
         ends=max(imported.ends, over(events, troubles)),
     )
+
+
+def _taken_apart(seed: int, alone: float) -> Iterator[e.Event]:
+    """A slice of the cluster gets the address of an instance that only one server knows."""
+    dice = random.Random(f"taken apart {seed}")
+    if dice.random() < 0.4:
+        yield w.ForeignService(
+            at=alone + round(dice.uniform(5, 60), 1),
+            namespace=dice.choice(NAMESPACES),
+            name="beside",
+            address="10.20.1.0",
+        )
 
 
 def _beginning(dice: random.Random, apps: list[str], moving: str) -> list[e.Event]:
@@ -259,6 +279,16 @@ def _move(dice: random.Random, app: str, ends: float) -> list[e.Event]:
     if dice.random() < 0.5:
         events.append(w.ImportDeleted(at=begins + 25, namespace=APPS[app], name=app))
     return events
+
+
+def _flapping_list(dice: random.Random, stops: float, step: float) -> Iterator[Trouble]:
+    """A list that imports need fails in every second pass, from when an app stops."""
+    calls = frozenset({dice.choice((Call.IMPORTS, Call.SERVICES, Call.SLICES))})
+    kind = dice.choice((Kind.ERROR_503, Kind.FORBIDDEN, Kind.CUT, Kind.TIMEOUT_BEFORE))
+    at = round(stops + dice.uniform(0, 2 * step), 1)
+    while at < stops + _FLAPS:
+        yield Trouble(at=at, until=round(at + step, 1), calls=calls, kind=kind)
+        at = round(at + 2 * step, 1)
 
 
 def _trouble(dice: random.Random, ends: float) -> Trouble:

@@ -18,6 +18,7 @@ from eurekube_sync.desired import catalog
 from eurekube_sync.desired import imports as desired
 from eurekube_sync.desired.imports import ByName, Importing
 from eurekube_sync.desired.scope import Policy
+from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.imports import ImportPort, ImportService
 from eurekube_sync.model.kubernetes import EndpointSlice
 from eurekube_sync.model.reasons import Reason
@@ -29,7 +30,7 @@ from eurekube_sync.plan.imports import ServiceWrite
 from tests.simulation.defect import Defect
 
 _names: Any = desired  # also those that it imports
-_Judge: Any = vars(desired)["_Judge"]
+_Judge: Any = desired.Judge
 _Lists: Any = vars(desired)["_Lists"]
 
 
@@ -70,6 +71,16 @@ def _none_young(beside: Callable[..., Any]) -> Callable[..., Any]:
         return found, replace(doubts, young=())
 
     return wrong
+
+
+def _whatever_is_up(self: Importing, names: ByName) -> Importing:
+    """Wants all that is UP on another server, whatever the rules say."""
+    verdicts: dict[Any, Any] = {}
+    for instance in names.of(self.spec):
+        place = desired.Socket(instance.instance.ip_addr, (instance.instance.port.number,))
+        if instance.status is InstanceStatus.UP:
+            verdicts[instance.key] = desired.Wanted(socket=place, ports=())
+    return replace(self, verdicts=verdicts, malformed=())
 
 
 def _missing_if_not_freed(brake_imports: Callable[..., Any]) -> Callable[..., Any]:
@@ -183,6 +194,10 @@ def _nothing_seen(*arguments: Any, **named: Any) -> frozenset[Any]:
     return frozenset()
 
 
+def _nothing_kept(*arguments: Any, **named: Any) -> dict[Any, Any]:
+    return {}
+
+
 def _all_seen(last: Any, certain: Any, brake: Any) -> list[Any]:
     return list(last)
 
@@ -205,6 +220,10 @@ def wrong() -> tuple[Defect, ...]:
             "another Eureka server that has just started is believed",
             ((controller, "_beside", _none_young(beside)),),
         ),
+        (
+            "what only another Eureka server lists is not judged",
+            ((Importing, "elsewhere", _whatever_is_up),),
+        ),
     )
     of_imports = (
         (
@@ -216,6 +235,10 @@ def wrong() -> tuple[Defect, ...]:
             ((controller, "brake_imports", _missing_if_not_freed(brake.brake_imports)),),
         ),
         ("the last endpoint leaves at once", ((brake, "unconfirmed", _no_holds),)),
+        (
+            "a list that fails lets the wait for a last endpoint begin again",
+            ((controller, "unread_of", _nothing_kept),),
+        ),
         ("what a young registry lacks is seen to be gone", ((brake, "_seen_gone", _all_seen),)),
         ("there is no brake for imports", ((brake, "too_much", _no_holds),)),
         (

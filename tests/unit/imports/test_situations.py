@@ -26,6 +26,7 @@ from eurekube_sync.model.kubernetes import (
     ServicePort,
 )
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from tests.unit.imports.test_when_nothing_is_removed import Server
 from tests.unit.worlds.build import CLUSTER, DENIED, DOWN, OUT, service
 from tests.unit.worlds.imports import REVIEW, SHOP, ImportWorld, dc, import_object
 
@@ -362,6 +363,28 @@ def test_a_withdrawn_grant_adds_nothing_and_empties_nothing() -> None:
     there.passes()
     assert there.endpoints() == ["10.20.0.1:8080"]
     assert there.condition() == "False NotGranted"
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_a_withdrawn_grant_takes_no_endpoint_whose_instance_has_another_port_as_well(
+    servers: int,
+) -> None:
+    """The endpoint with both ports would be a new one. What is gone leaves, and so does an
+    instance that moved."""
+    there = ImportWorld(import_object())
+    there.scope = replace(there.scope, granted_only=True)
+    there.cluster.annotations[SHOP] = {"eurekube.io/allowed-imports": "*"}
+    listed = [dc(number, secure=8443) for number in range(1, 6)]
+    there.lists(*OTHERS, *listed)
+    there.passes()
+    there.cluster.annotations[SHOP] = {}
+    there.imports.apply(import_object(service={"securePort": 443}))
+    now = [*OTHERS, *listed[:3], dc(4, port=8081, secure=8443)]
+    there.lists(*now)
+    if servers == 2:
+        there.servers = {"a": Server(*now), "b": Server(*now)}
+    there.passes()
+    assert there.endpoints() == [f"10.20.0.{number}:8080" for number in range(1, 4)]
 
 
 def test_a_withdrawn_grant_hides_no_conflict() -> None:

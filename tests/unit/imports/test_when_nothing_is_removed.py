@@ -17,6 +17,7 @@ from eurekube_sync.desired.scope import Policy
 from eurekube_sync.model.errors import ClusterConflict
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.imports import ImportRef
+from eurekube_sync.model.kubernetes import Endpoint, EndpointPort, EndpointSlice
 from eurekube_sync.model.ports import EurekaServer
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from eurekube_sync.model.text import rfc_3339
@@ -191,6 +192,96 @@ def test_what_the_import_does_not_select_stays_on_no_server(zone: str | None, st
     there.passes()
     assert ("10.20.0.1:8080" in there.endpoints()) is stays
     assert len(there.endpoints()) == 3 + stays
+
+
+BY_HAND = EndpointSlice(
+    namespace=SHOP,
+    name="by-hand",
+    service="other",
+    address_type="IPv4",
+    ports=(EndpointPort(name="http", port=8080),),
+    endpoints=(Endpoint(address="10.20.0.1"),),
+)
+"""A slice of somebody else with the address of an instance."""
+OTHER_NETWORKS = ("10.20.0.2/31",)
+
+
+def lacks_the_first(listed: ObservedInstance) -> ImportWorld:
+    """An import of three instances. The first server lists one of them no more; the other server
+    lists it like this."""
+    there = ImportWorld(import_object())
+    there.lists(*OTHERS, *(dc(number) for number in range(1, 4)))
+    there.passes()
+    there.servers = {"a": Server(*OTHERS), "b": Server(*OTHERS, listed)}
+    there.lists(*OTHERS, *(dc(number) for number in range(2, 4)))
+    return there
+
+
+@pytest.mark.parametrize(
+    ("listed", "networks", "slices"),
+    [
+        (dc(1, metadata={"eurekube.cluster": CLUSTER}), None, ()),
+        (dc(1), OTHER_NETWORKS, ()),
+        (dc(1), None, (BY_HAND,)),
+        (dc(1, plain=False), None, ()),
+        (dc(1, status=DOWN), None, ()),
+        (dc(1, port=8081), None, ()),
+    ],
+    ids=["own cluster", "other networks", "in the cluster", "no port", "DOWN", "moved"],
+)
+def test_what_the_import_leaves_out_stays_on_no_server(
+    listed: ObservedInstance, networks: tuple[str, ...] | None, slices: tuple[EndpointSlice, ...]
+) -> None:
+    """What another server lists is judged by the rules for the first one's list."""
+    there = lacks_the_first(listed)
+    there.networks = networks or there.networks
+    there.cluster.apply(*slices)
+    there.passes()
+    assert there.endpoints() == ["10.20.0.2:8080", "10.20.0.3:8080"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [({}, {"securePort": 443}), ({"securePort": 443}, {})]
+)
+def test_an_endpoint_stays_whose_instance_offers_more_or_fewer_ports_by_now(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    """The spec offers the secure port, or does so no more. One port is the same, and calls to it
+    succeed. What the first server lists as well needs no second endpoint."""
+    there = ImportWorld(import_object(service=before))
+    listed = [dc(number, secure=8443) for number in range(1, 4)]
+    there.lists(*OTHERS, *listed)
+    there.passes()
+    there.imports.apply(import_object(service=after))
+    there.servers = {"a": Server(*OTHERS), "b": Server(*OTHERS, *listed)}
+    there.lists(*OTHERS, *listed[1:])
+    there.passes()
+    ports = {False: "8080", True: "8080,8443"}
+    old, new = ports["securePort" in before], ports["securePort" in after]
+    assert there.endpoints() == [f"10.20.0.1:{old}", f"10.20.0.2:{new}", f"10.20.0.3:{new}"]
+
+
+def test_an_instance_whose_secure_port_moved_on_all_servers_is_one_endpoint() -> None:
+    there = ImportWorld(import_object(service={"securePort": 443}))
+    there.lists(*OTHERS, *(dc(number, secure=8443) for number in range(1, 4)))
+    there.passes()
+    moved = [dc(number, secure=8444) for number in range(1, 4)]
+    there.servers = {"a": Server(*OTHERS), "b": Server(*OTHERS, *moved)}
+    there.lists(*OTHERS, *moved)
+    there.passes()
+    assert there.endpoints() == [f"10.20.0.{number}:8080,8444" for number in range(1, 4)]
+
+
+def test_an_instance_that_is_down_at_another_port_stays_on_no_server() -> None:
+    """The first server has the newer registration: without its secure port, and DOWN."""
+    there = ImportWorld(import_object(service={"securePort": 443}))
+    listed = [dc(number, secure=8443) for number in range(1, 4)]
+    there.lists(*OTHERS, *listed)
+    there.passes()
+    there.servers = {"a": Server(*OTHERS), "b": Server(*OTHERS, dc(1))}
+    there.lists(*OTHERS, dc(1, status=DOWN), *listed[1:])
+    there.passes()
+    assert there.endpoints() == ["10.20.0.2:8080,8443", "10.20.0.3:8080,8443"]
 
 
 def test_another_app_at_the_address_keeps_no_endpoint() -> None:
@@ -448,6 +539,91 @@ def test_a_pass_that_could_not_look_lets_the_wait_begin_anew() -> None:
     there.later(15)
     assert held(there.passes()) == ["AwaitingConfirmation 1"]
     assert len(there.endpoints()) == 1
+
+
+@pytest.mark.parametrize("daemon", [True, False])
+@pytest.mark.parametrize("source", ["imports", "services", "slices", "namespaces"])
+def test_a_list_that_fails_in_every_second_pass_keeps_no_endpoint(
+    daemon: bool, source: str
+) -> None:
+    """Such a pass confirms nothing, and forgets nothing. The passes that read all lists confirm
+    each other."""
+    there = apps(1)
+    there.daemon = daemon
+    there.scope = replace(there.scope, granted_only=True)
+    there.cluster.annotations[SHOP] = {"eurekube.io/allowed-imports": "*"}
+    there.lists(*OTHERS)
+    left = []
+    for _ in range(2):
+        there.passes()
+        left.append(len(there.endpoints()))
+        there.later(11)
+        fail(there, source)
+        there.passes()
+        left.append(len(there.endpoints()))
+        there.later(11)
+        read_again(there)
+    assert left == [1, 1, 0, 0]
+
+
+def fail(there: ImportWorld, source: str) -> None:
+    if source == "imports":
+        there.imports.unknown = AWAY
+    else:
+        there.cluster.unknown[source, "*"] = AWAY
+
+
+def read_again(there: ImportWorld) -> None:
+    there.imports.unknown = None
+    there.cluster.unknown.clear()
+
+
+@pytest.mark.parametrize("daemon", [True, False])
+def test_a_pass_without_a_list_does_not_shorten_the_wait(daemon: bool) -> None:
+    """The second look comes at least 20 s after the first one."""
+    there = apps(1)
+    there.daemon = daemon
+    there.lists(*OTHERS)
+    there.passes()
+    there.later(10)
+    fail(there, "slices")
+    there.passes()
+    read_again(there)
+    for seconds, left in ((9, 1), (2, 0)):
+        there.later(seconds)
+        there.passes()
+        assert len(there.endpoints()) == left
+
+
+@pytest.mark.parametrize("daemon", [True, False])
+def test_what_was_seen_before_lists_failed_for_long_is_forgotten(daemon: bool) -> None:
+    """No pass could list the slices for longer than a first look counts."""
+    there = apps(1)
+    there.daemon = daemon
+    there.lists(*OTHERS)
+    there.passes()
+    for _ in range(11):
+        there.later(60)
+        fail(there, "slices")
+        there.passes()
+        read_again(there)
+    for seconds, left in ((1, 1), (19, 1), (2, 0)):
+        there.later(seconds)
+        there.passes()
+        assert len(there.endpoints()) == left
+
+
+def test_a_deleted_import_forgets_what_it_waited_for() -> None:
+    """Its list was read, and has it no more. It may come again with the same name."""
+    there = apps(2)
+    there.lists(*OTHERS, *instances(2)[1:])
+    there.passes()
+    before = there.imports.imports.pop(ImportRef(SHOP, "app-0"))
+    there.later(11)
+    there.passes()
+    there.imports.imports[before.ref] = before
+    there.later(11)
+    assert held(there.passes()) == ["AwaitingConfirmation 1"]
 
 
 def test_what_was_seen_twice_and_failed_waits_no_longer() -> None:
