@@ -114,8 +114,9 @@ def _status(
     if awaited is not None:
         mark = awaited.mark
         since = awaited_since(awaited, before, now)
-    elif is_unread(claim):
-        # This pass saw nothing of it, and so forgets nothing.
+    elif result.registry is None and is_unread(claim):
+        # This pass saw nothing of it, and so forgets nothing. (One that could not read Eureka's
+        # list forgets all.)
         mark = before.unconfirmed_removal
         since = before.unconfirmed_since
     ready = before.ready

@@ -305,12 +305,17 @@ def _status(
 ) -> SyncerStatus:
     now = int(result.now)
     before = claim.syncer.status or SyncerStatus(observed_generation=0)
+    mark, seen = _unconfirmed(tally, before, now)
     if isinstance(result.registry, Unknown):
         counts = _counts_before(claim, before)
         unknown_since = unknown_from(before, now)
     else:
         counts = _counts(claim, tally, result.registry.data, before)
         unknown_since = None
+        if result.desired.is_unread(claim.syncer.ref):
+            # This pass saw nothing of it, and so forgets nothing. (One that could not read
+            # Eureka's list forgets all.)
+            mark, seen = before.unconfirmed_removal, before.unconfirmed_since
     desired = counts.desired
     ready_up = counts.ready_up
     generation = claim.syncer.generation
@@ -323,10 +328,6 @@ def _status(
     named = claim if isinstance(claim, Serving) else before
     apps = named.apps
     errors = [*tally.conflicts, *tally.duplicates, *tally.failures]
-    mark, seen = _unconfirmed(tally, before, now)
-    if result.desired.is_unread(claim.syncer.ref):
-        # This pass saw nothing of it, and so forgets nothing.
-        mark, seen = before.unconfirmed_removal, before.unconfirmed_since
     return SyncerStatus(
         observed_generation=generation,
         conditions=tuple(shown),

@@ -14,7 +14,7 @@ from eurekube_sync.apply.lost import lost_apps
 from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.brake.approval import PlanId, annotation_releases, refusal
 from eurekube_sync.brake.braking import Braked, apply_brake
-from eurekube_sync.brake.confirm import overdue, unread_of
+from eurekube_sync.brake.confirm import Sighted, overdue, unread_of
 from eurekube_sync.brake.evidence import pod_states
 from eurekube_sync.brake.holds import Brake, Held, held_together
 from eurekube_sync.brake.removals import keep_without_successor, removals_left, witnesses
@@ -462,7 +462,10 @@ def _remember(given: Given, desired: Desired, report: PassReport) -> None:
     basis = report.basis
     assert basis is not None  # `decide` made it
     brake = basis.brake
-    unread = unread_of(brake.seen, desired.is_unread, within=brake.confirm_within)
+    unread: Sighted = {}
+    # A pass that could not read Eureka's list either forgets all.
+    if isinstance(report.registry, Complete):
+        unread = unread_of(brake.seen, desired.is_unread, within=brake.confirm_within)
     memory.sightings.note(
         report.held,
         before=brake.seen,

@@ -118,6 +118,10 @@ class Importing:
         verdicts, malformed = self.judge.verdicts(names)
         return replace(self, verdicts=verdicts, malformed=malformed)
 
+    def may_have(self, socket: Socket) -> bool:
+        """Say whether the networks of the data centre have the endpoint's address."""
+        return self.judge.is_inside(socket.address)
+
     @cached_property
     def wanted(self) -> Mapping[Socket, Wanted]:
         """The wanted endpoints. Two instances at one place are one endpoint, with the ports of the
@@ -677,7 +681,7 @@ class Judge:
         odd = _odd(address, self._family)
         if odd:
             return Reason.NO_USABLE_ADDRESS, odd
-        if not _within(address, self._rules.networks):
+        if not self.is_inside(address):
             return Reason.OUTSIDE_NETWORKS, f"{address} is in no network of --import-networks"
         # So would be that of a pod which registers itself. What our own syncers registered has an
         # endpoint of its own, and is asked for.
@@ -686,6 +690,10 @@ class Judge:
         if not ports:
             return Reason.NO_ENABLED_PORT, "it enables no port that the import offers"
         return None, ""
+
+    def is_inside(self, address: str) -> bool:
+        """Say whether the networks of the data centre have this canonical address."""
+        return _within(address, self._rules.networks)
 
     def _ports(self, observed: ObservedInstance) -> tuple[ImportPort, ...]:
         """Return the ports that the instance enables and the Service offers."""

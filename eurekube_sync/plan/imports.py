@@ -129,8 +129,8 @@ def plan_imports(
                 for socket in sorted(wanted - there):
                     adds.append(Add(import_=ref, wanted=claim.wanted[socket]))
             for socket in sorted(there - wanted):
-                if _is_part(socket, replaced):
-                    why = "its instance has another port, and nothing may be added"
+                if _is_reached(socket, replaced):
+                    why = "its instance has other ports as well, and nothing may be added"
                     keeps.append(Keep(import_=ref, socket=socket, why=why))
                 else:
                     drops.append(_drop(ref, claim, socket))
@@ -198,9 +198,11 @@ def kept_elsewhere(plan: ImportPlan, elsewhere: ByName) -> ImportPlan:
         lacking = there.wanted.keys() - claim.wanted.keys() - claim.listed.keys()
         up = _by_address(lacking)
         for drop in drops:
-            if _is_reached(drop.socket, up) or may_be_at(there.malformed, drop.socket):
+            # A withdrawn network is a decision about the address, which the slice shows.
+            malformed = claim.may_have(drop.socket) and may_be_at(there.malformed, drop.socket)
+            if malformed or _is_reached(drop.socket, up):
                 kept.append(drop)
-    return _keeping(plan, kept, "it is UP on another Eureka server")
+    return _keeping(plan, kept, "another Eureka server lists it UP, or malformed")
 
 
 def _by_address(sockets: Iterable[Socket]) -> dict[str, set[int]]:
@@ -216,12 +218,6 @@ def _is_reached(endpoint: Socket, ports: Mapping[str, set[int]]) -> bool:
     port more by now, or one less."""
     numbers = ports.get(endpoint.address, set())
     return not numbers.isdisjoint(endpoint.numbers)
-
-
-def _is_part(endpoint: Socket, ports: Mapping[str, set[int]]) -> bool:
-    """Say whether all ports of the endpoint are among these, so that all calls succeed."""
-    numbers = ports.get(endpoint.address, set())
-    return bool(endpoint.numbers) and numbers.issuperset(endpoint.numbers)
 
 
 def keeping(plan: ImportPlan, held: Collection[InstanceKey], why: str) -> ImportPlan:

@@ -185,7 +185,7 @@ class EurekaPeers(Registry):
 
         def register(peer: Peer) -> None:
             if not is_up:  # it may have been UP
-                self._refuse_removal(peer, instance.key)
+                self._refuse_removal(peer, instance)
             # The caller has seen what the first peer holds; of another one nobody knows it yet.
             if instance.key not in peer.shown_singly:
                 _refuse_strangers(peer, instance)
@@ -196,24 +196,26 @@ class EurekaPeers(Registry):
             first.note_registration(instance, self._clock.monotonic())
         self._forget_stray(instance.key)
 
-    def _refuse_removal(self, peer: Peer, key: InstanceKey) -> None:
-        """Raise _MayLackSuccessors if this peer holds the instance, and may lack what replaces
-        it."""
-        if self._may_lack_registrations(peer):
-            registered = peer.client.read_instance(key)
-            if registered is not None:
-                self._refuse_loss(peer, registered)
+    def _refuse_removal(self, peer: Peer, instance: Instance) -> None:
+        """Raise _MayLackSuccessors if this peer may lack what replaces the instance, which is not
+        UP any more. A third peer may have it UP, and gets the registration from this one."""
+        if not self._may_lack_registrations(peer):
+            return
+        self._refuse_loss(peer, instance)
+        registered = peer.client.read_instance(instance.key)
+        if registered is not None:  # perhaps under other VIP addresses
+            self._refuse_loss(peer, registered.instance)
 
     def _may_lack_registrations(self, peer: Peer) -> bool:
         others = [other for other in self._peers if other is not peer]
         return any(other.has_just_registered for other in others)
 
-    def _refuse_loss(self, peer: Peer, registered: ObservedInstance) -> None:
+    def _refuse_loss(self, peer: Peer, lost: Instance) -> None:
         """Raise _MayLackSuccessors if another peer took what replaces this instance a moment ago.
         What has neither a name nor the address of this instance replaces it for no caller. If its
         removal waited for that as well, it could wait for ever."""
         for other in self._peers:
-            if other is not peer and other.has_just_registered_for(registered.instance):
+            if other is not peer and other.has_just_registered_for(lost):
                 raise _MayLackSuccessors(
                     f"it stays for the moment: {peer.url} may lack the new instances that "
                     f"{other.url} has not yet replicated"
@@ -247,11 +249,14 @@ class EurekaPeers(Registry):
                 if registered is not None:
                     if not ours(registered):
                         return False
-                    self._refuse_loss(peer, registered)
+                    self._refuse_loss(peer, registered.instance)
             return peer.client.cancel(key, ours=ours)
 
         first, done = self._first(cancel)
-        replicated = done or not self._holders(key)
+        # The answer to a cancel may have been lost, before the next try got a 404. Nobody else has
+        # what replaces the instance then.
+        absent = first.has_just_registered and not self._holders(key)
+        replicated = done or absent
         done = self._cancel_on_others(first, key, ours, replicated=replicated) or done
         self._forget_stray(key)
         return done
@@ -277,7 +282,7 @@ class EurekaPeers(Registry):
             try:
                 registered = peer.client.read_instance(key)
                 if registered is not None and ours(registered):
-                    self._refuse_loss(peer, registered)
+                    self._refuse_loss(peer, registered.instance)
                     done = peer.client.cancel(key, ours=ours) or done
             except errors.RegistryUnavailable as error:
                 peer.failed(error)

@@ -185,6 +185,23 @@ def test_a_source_that_fails_in_every_second_pass_keeps_no_app_up(
     assert statuses == ["UP", "UP", gone, gone]
 
 
+@pytest.mark.parametrize("process", ["a daemon", "single passes"])
+def test_a_pass_that_could_not_read_eureka_either_starts_the_wait_again(
+    world: FakeWorld, process: str
+) -> None:
+    """It forgets the first look, whatever else it could not read."""
+    world.sightings = Sightings() if process == "a daemon" else None
+    web(world, False)
+    world.run()
+    world.later(30)
+    world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="why")
+    unread(world)
+    world.registry.unreadable = None
+    world.later(30)
+    world.run()
+    assert standing(world) == "UP"
+
+
 @pytest.mark.parametrize("unread_between", [True, False])
 def test_an_unready_pod_does_not_confirm_that_its_syncer_is_missing(
     world: FakeWorld, unread_between: bool

@@ -387,6 +387,34 @@ def test_a_withdrawn_grant_takes_no_endpoint_whose_instance_has_another_port_as_
     assert there.endpoints() == [f"10.20.0.{number}:8080" for number in range(1, 4)]
 
 
+@pytest.mark.parametrize("servers", [1, 2])
+@pytest.mark.parametrize("edited", ["the import", "the instances"])
+def test_a_withdrawn_grant_takes_no_endpoint_whose_instance_has_one_port_less(
+    edited: str, servers: int
+) -> None:
+    """The endpoint with one port would be a new one. Calls to that port succeed."""
+    there = ImportWorld(import_object(service={"securePort": 443}))
+    there.scope = replace(there.scope, granted_only=True)
+    there.cluster.annotations[SHOP] = {"eurekube.io/allowed-imports": "*"}
+    listed = [dc(number, secure=8443) for number in range(1, 4)]
+    there.lists(*OTHERS, *listed)
+    there.passes()
+    before = there.endpoints()
+    there.cluster.annotations[SHOP] = {}
+    if edited == "the import":
+        there.imports.apply(import_object())
+    else:
+        listed = [dc(number) for number in range(1, 4)]
+        there.lists(*OTHERS, *listed)
+    if servers == 2:
+        there.servers = {"a": Server(*OTHERS, *listed), "b": Server(*OTHERS, *listed)}
+    for _ in range(3):
+        there.passes()
+        there.later(30)
+    assert len(before) == 3
+    assert there.endpoints() == before
+
+
 def test_a_withdrawn_grant_hides_no_conflict() -> None:
     """The Service is somebody else's, whether the app is granted or not. Both are told."""
     there = ImportWorld(import_object())

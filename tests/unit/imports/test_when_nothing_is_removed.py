@@ -226,8 +226,13 @@ def lacks_the_first(listed: ObservedInstance) -> ImportWorld:
         (dc(1, plain=False), None, ()),
         (dc(1, status=DOWN), None, ()),
         (dc(1, port=8081), None, ()),
+        (replace(dc(1), unread=frozenset({"metadata"})), OTHER_NETWORKS, ()),
+        (replace(dc(1), unread=frozenset({"ip_addr"})), OTHER_NETWORKS, ()),
     ],
-    ids=["own cluster", "other networks", "in the cluster", "no port", "DOWN", "moved"],
+    ids=[
+        *("own cluster", "other networks", "in the cluster", "no port", "DOWN", "moved"),
+        *("malformed in other networks", "without an address, and other networks"),
+    ],
 )
 def test_what_the_import_leaves_out_stays_on_no_server(
     listed: ObservedInstance, networks: tuple[str, ...] | None, slices: tuple[EndpointSlice, ...]
@@ -564,6 +569,24 @@ def test_a_list_that_fails_in_every_second_pass_keeps_no_endpoint(
         there.later(11)
         read_again(there)
     assert left == [1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("daemon", [True, False])
+def test_a_pass_that_could_not_read_eureka_either_starts_the_wait_again(daemon: bool) -> None:
+    """It forgets the first look, whatever else it could not read."""
+    there = apps(1)
+    there.daemon = daemon
+    there.lists(*OTHERS)
+    there.passes()
+    there.later(30)
+    fail(there, "slices")
+    there.registry.unreadable = AWAY
+    there.passes()
+    read_again(there)
+    there.registry.unreadable = None
+    there.later(30)
+    assert held(there.passes()) == ["AwaitingConfirmation 1"]
+    assert len(there.endpoints()) == 1
 
 
 def fail(there: ImportWorld, source: str) -> None:

@@ -1051,6 +1051,45 @@ def test_a_cancel_whose_answer_was_lost_is_left_to_replication_as_well(pair: Pai
     assert pair.standing() == ({key(2), key(3)}, OURS)
 
 
+@pytest.fixture
+def three() -> tuple[EurekaPeers, list[Server]]:
+    """Three peers. The first has taken the successor of an instance, and fails before it replicates
+    it. The second lacks the instance; the third has it."""
+    world = fakes.FakeWorld()
+    servers = [Server(fakes.Registry(fakes.Wire(), world.clock)) for _ in range(3)]
+    first, second, third = servers
+    for server in (first, third):
+        server.held.put(stored(instance(1)))
+    second.others = [third]
+    peers = EurekaPeers(peers_of(world.clock, *servers), clock=world.clock)
+    peers.list_instances()
+    peers.register(instance(2), dirty_timestamp=2_000_000_000_000)
+    first.write_trouble = DOWN
+    return peers, servers
+
+
+def test_a_down_is_registered_through_no_peer_without_the_successor(
+    three: tuple[EurekaPeers, list[Server]],
+) -> None:
+    """Whether it has the instance or not: it would replicate the DOWN to a third peer."""
+    peers, (_, _, third) = three
+    down = instance(1, status=InstanceStatus.DOWN)
+    with pytest.raises(RegistryError):
+        peers.register(down, dirty_timestamp=2_000_000_000_001)
+    assert third.held.held[key(1)].status is InstanceStatus.UP
+
+
+def test_a_cancel_that_reached_nobody_is_not_done(
+    three: tuple[EurekaPeers, list[Server]],
+) -> None:
+    """The second peer answers 404, and replicates nothing to the third, which lacks the
+    successor."""
+    peers, (_, _, third) = three
+    with pytest.raises(RegistryError):
+        peers.cancel(key(1), ours=OWNERSHIP.holds)
+    assert key(1) in third.held.held
+
+
 @pytest.mark.parametrize("ago", [-4, 0, 4, 6])
 def test_a_cancel_right_after_a_registration_of_another_process_is_left_to_replication(
     ago: float, pair: Pair
@@ -1203,15 +1242,12 @@ def test_a_cancel_waits_for_no_registration_of_another_app(
     assert pair.standing() == ({key(2), of_another_app().key}, {key(2)})
 
 
-@pytest.mark.parametrize("remove", [cancelled, turned_down])
-def test_a_removal_of_what_the_next_peer_lacks_waits_for_nothing(
-    remove: Callable[[EurekaPeers, int], None], pair: Pair
-) -> None:
+def test_a_cancel_of_what_the_next_peer_lacks_waits_for_nothing(pair: Pair) -> None:
     """Its callers lose nothing."""
     registered_a_moment_ago(pair, instance(3))
     pair.two.held.cancel(key(1))
     pair.one.write_trouble = DOWN
-    remove(pair.peers, 1)
+    cancelled(pair.peers, 1)
     up = [held.key for held in pair.two.held.held.values() if held.status is InstanceStatus.UP]
     assert up == [key(2)]
 
