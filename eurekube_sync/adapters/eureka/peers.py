@@ -240,7 +240,7 @@ class EurekaPeers(Registry):
 
         Right after a registration, what it replaces is cancelled only on the peer that took it:
         the others must get the registration first, and this peer replicates both in order. It does
-        not replicate a stray's cancel, which waits therefore."""
+        not replicate a stray's cancel, which is sent to its holders at once."""
 
         def cancel(peer: Peer) -> bool:
             # The caller has seen what the first peer holds; of another one nobody knows it yet.
@@ -253,11 +253,15 @@ class EurekaPeers(Registry):
             return peer.client.cancel(key, ours=ours)
 
         first, done = self._first(cancel)
-        # The answer to a cancel may have been lost, before the next try got a 404. Nobody else has
-        # what replaces the instance then.
-        absent = first.has_just_registered and not self._holders(key)
-        replicated = done or absent
-        done = self._cancel_on_others(first, key, ours, replicated=replicated) or done
+        is_stray = not done and bool(self._holders(key))
+        # The answer to a cancel may have been lost, before the next try got a 404.
+        replicated = done or first.has_just_registered
+
+        def check(peer: Peer, registered: ObservedInstance) -> None:
+            if not is_stray:
+                self._refuse_loss(peer, registered.instance)
+
+        done = self._cancel_on_others(first, key, ours, check, replicated=replicated) or done
         self._forget_stray(key)
         return done
 
@@ -266,12 +270,13 @@ class EurekaPeers(Registry):
         first: Peer,
         key: InstanceKey,
         ours: Callable[[ObservedInstance], bool],
+        check: Callable[[Peer, ObservedInstance], None],
         *,
         replicated: bool,
     ) -> bool:
-        """Cancel where it is ours; return whether a peer had it. Raise the last refusal, after all
-        were tried. If the cancel is `replicated` as well, a peer that may lack what replaces the
-        instance is left to that."""
+        """Cancel where it is ours and `check` raises nothing; return whether a peer had it. Raise
+        the last refusal, after all were tried. If the cancel is `replicated` as well, a peer that
+        may lack what replaces the instance is left to that."""
         done = False
         refusal: errors.RegistryError | None = None
         for peer in self._peers:
@@ -282,7 +287,7 @@ class EurekaPeers(Registry):
             try:
                 registered = peer.client.read_instance(key)
                 if registered is not None and ours(registered):
-                    self._refuse_loss(peer, registered.instance)
+                    check(peer, registered)
                     done = peer.client.cancel(key, ours=ours) or done
             except errors.RegistryUnavailable as error:
                 peer.failed(error)
