@@ -10,8 +10,8 @@ if the endpoint only terminates, and it sees a dead pod whether its syncer is th
 that plans it without a list of pods does not forget that its pod was dead, and is no second look at
 that. A pass that confirms it, and whose call fails, does not forget it either. Nor does a pass that
 could not list syncers or imports, or the Services or slices of one: else such a list that fails in
-every second pass would keep dead pods UP. An orphan has no status, so only a process that makes a second
-pass can confirm it; and only a pass that saw that the syncer was missing, too."""
+every second pass would keep dead pods UP. An orphan has no status, so only a process that makes a
+second pass can confirm it; and only a pass that saw that the syncer was missing, too."""
 
 from __future__ import annotations
 

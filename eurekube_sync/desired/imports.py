@@ -692,7 +692,7 @@ class Judge:
         return None, ""
 
     def is_inside(self, address: str) -> bool:
-        """Say whether the networks of the data centre have this canonical address."""
+        """Say whether the networks of the data centre have this address."""
         return _within(address, self._rules.networks)
 
     def _ports(self, observed: ObservedInstance) -> tuple[ImportPort, ...]:
@@ -743,7 +743,8 @@ def _is_reserved(address: Address) -> bool:
 
 @lru_cache(maxsize=65_536)
 def _within(host: str, networks: tuple[Network, ...]) -> bool:
-    return is_in(ipaddress.ip_address(host), networks)
+    address = parsed_address(host)  # a person may have written anything into a slice
+    return address is not None and is_in(address, networks)
 
 
 def networks_in(given: str) -> tuple[str, ...]:

@@ -199,7 +199,7 @@ def kept_elsewhere(plan: ImportPlan, elsewhere: ByName) -> ImportPlan:
         up = _by_address(lacking)
         for drop in drops:
             # A withdrawn network is a decision about the address, which the slice shows.
-            malformed = claim.may_have(drop.socket) and may_be_at(there.malformed, drop.socket)
+            malformed = may_be_at(there.malformed, drop.socket) and claim.may_have(drop.socket)
             if malformed or _is_reached(drop.socket, up):
                 kept.append(drop)
     return _keeping(plan, kept, "another Eureka server lists it UP, or malformed")

@@ -256,27 +256,22 @@ class EurekaPeers(Registry):
         is_stray = not done and bool(self._holders(key))
         # The answer to a cancel may have been lost, before the next try got a 404.
         replicated = done or first.has_just_registered
-
-        def check(peer: Peer, registered: ObservedInstance) -> None:
-            if not is_stray:
-                self._refuse_loss(peer, registered.instance)
-
-        done = self._cancel_on_others(first, key, ours, check, replicated=replicated) or done
+        others = self._cancel_on_others(first, key, ours, is_stray=is_stray, replicated=replicated)
         self._forget_stray(key)
-        return done
+        return done or others
 
     def _cancel_on_others(
         self,
         first: Peer,
         key: InstanceKey,
         ours: Callable[[ObservedInstance], bool],
-        check: Callable[[Peer, ObservedInstance], None],
         *,
+        is_stray: bool,
         replicated: bool,
     ) -> bool:
-        """Cancel where it is ours and `check` raises nothing; return whether a peer had it. Raise
-        the last refusal, after all were tried. If the cancel is `replicated` as well, a peer that
-        may lack what replaces the instance is left to that."""
+        """Cancel where it is ours; return whether a peer had it. Raise the last refusal, after all
+        were tried. Unless it is a stray, a peer that may lack what replaces it is refused, or left
+        to the replication of the first peer's cancel."""
         done = False
         refusal: errors.RegistryError | None = None
         for peer in self._peers:
@@ -287,7 +282,8 @@ class EurekaPeers(Registry):
             try:
                 registered = peer.client.read_instance(key)
                 if registered is not None and ours(registered):
-                    check(peer, registered)
+                    if not is_stray:
+                        self._refuse_loss(peer, registered.instance)
                     done = peer.client.cancel(key, ours=ours) or done
             except errors.RegistryUnavailable as error:
                 peer.failed(error)

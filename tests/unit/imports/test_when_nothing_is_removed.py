@@ -289,6 +289,18 @@ def test_an_instance_that_is_down_at_another_port_stays_on_no_server() -> None:
     assert there.endpoints() == ["10.20.0.2:8080,8443", "10.20.0.3:8080,8443"]
 
 
+@pytest.mark.parametrize("written", ["010.20.0.1", "review.example.com"])
+def test_an_address_that_somebody_wrote_into_a_slice_ends_no_pass(written: str) -> None:
+    """It is in no network, so a malformed instance on another server keeps nothing there."""
+    there = lacks_the_first(replace(dc(1), unread=frozenset({"ip_addr"})))
+    own = there.cluster.slices[0]
+    there.cluster.apply(replace(own, endpoints=(*own.endpoints, Endpoint(address=written))))
+    there.passes()
+    assert [place.partition(":")[0] for place in there.endpoints()] == [
+        *("10.20.0.1", "10.20.0.2", "10.20.0.3"),
+    ]
+
+
 def test_another_app_at_the_address_keeps_no_endpoint() -> None:
     """The machine serves another app by now, and its registration is not replicated yet. Callers
     would reach that app."""
