@@ -234,7 +234,7 @@ def _of_differences(
     """Yield why Eureka and the cluster differ although nothing failed."""
     if not isinstance(claim, Serving) or isinstance(registry, Unknown):
         return
-    if claim.conduct.suspend:
+    if claim.spec.suspend:
         text = f"its instances are renewed, and not changed (exceptions: {page('suspend')})"
         yield _problem(Reason.SUSPENDED, text)
     if registry.data.outdated is not None:

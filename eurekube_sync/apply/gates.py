@@ -134,7 +134,7 @@ def _refused_pods(claim: NotServed) -> set[str]:
     """Return the UIDs of the pods that the syncer would register with a gate if its Namespace
     granted it."""
     refused = claim.refused
-    if refused is None or not refused.conduct.readiness_gate:
+    if refused is None or not refused.spec.readiness_gate:
         return set()
     uids = set()
     for wanted in refused.wanted.values():
@@ -148,7 +148,7 @@ def _gated_pods(
     claim: Serving, shut: Mapping[str, PodReadiness]
 ) -> Iterator[tuple[InstanceKey, Wanted, PodReadiness]]:
     """Yield the instance of each pod with a shut gate, whether it is to be registered or not."""
-    if not claim.conduct.readiness_gate:
+    if not claim.spec.readiness_gate:
         return
     for key, verdict in claim.verdicts.items():
         wanted = wanted_in(verdict)
@@ -203,13 +203,13 @@ def _opening(
         reason = Reason.CONFLICT
         ours = f"so syncer {claim.syncer.ref} does not register the pod"
         message = f"another syncer has the address of the pod, {ours}"
-    elif claim.conduct.suspend:
+    elif claim.spec.suspend:
         reason = Reason.SUSPENDED
         message = "its syncer is suspended"
     elif isinstance(verdict, OverLimit):
         reason = Reason.OVER_LIMIT
         message = verdict.why
-    elif claim.conduct.claims_nothing:
+    elif claim.spec.claims_nothing:
         reason = Reason.OVER_LIMIT
         message = wanted.why
     elif wanted.drained:

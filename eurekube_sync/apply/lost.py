@@ -210,7 +210,7 @@ def _of_unclear(claim: Serving, catalogs: Catalogs, reached: Collection[str]) ->
     if not hosts and not claim.unplaced:
         return Counter()
     waiting: set[tuple[str, str]] = set()
-    for app, endpoint in ready_behind(claim.syncer, catalogs):
+    for app, endpoint in ready_behind(claim.spec, catalogs):
         address = endpoint.address
         if address in reached:
             continue
@@ -228,7 +228,7 @@ def _behind(
     if not scope.may_select(claim.syncer):
         return Counter()
     waiting: set[tuple[str, str]] = set()
-    for app, endpoint in ready_behind(claim.syncer, catalogs):
+    for app, endpoint in ready_behind(claim.spec, catalogs):
         if endpoint.address not in reached:
             waiting.add((app, endpoint.address))
     return _by_app(waiting)

@@ -179,7 +179,7 @@ def _still_in_outage(claim: Serving, before: SyncerStatus, after: SyncerStatus) 
         kept["Ready"] = ready
     # A gate opens if Eureka could not be read for some time, and that time begins anew.
     unknown_since = before.eureka_unknown_since
-    if claim.conduct.readiness_gate:
+    if claim.spec.readiness_gate:
         unknown_since = None
     errors = after.errors
     if synced.reason == Reason.PARTLY_FAILED:
@@ -372,7 +372,7 @@ def _counts_before(claim: Claim, before: SyncerStatus) -> _Counts:
     ready_up = before.up
     if isinstance(claim, Serving):
         # How many a limit lets in depends on what is in Eureka.
-        if claim.conduct.limit is None or claim.conduct.suspend:
+        if claim.spec.limit is None or claim.spec.suspend:
             desired = max(len(claim.wanted), desired if claim.incomplete else 0)
         ready_up = min(before.up, desired)
     return _Counts(

@@ -561,7 +561,7 @@ def account_of(claim: Claim) -> tuple[Reason, str] | None:
     are UP or will be, or if other problems explain it."""
     if not isinstance(claim, Serving):
         return None
-    if claim.conduct.suspend:
+    if claim.spec.suspend:
         return Reason.SUSPENDED, "its instances are renewed, and not changed"
     if claim.incomplete or claim.unclear:
         return None

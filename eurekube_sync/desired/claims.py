@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
 from eurekube_sync.desired.catalog import Drainer, Kind, PodSocket
-from eurekube_sync.desired.conduct import Conduct
+from eurekube_sync.desired.spec import Syncer
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.imports import ImportObject
 from eurekube_sync.model.kubernetes import PodRef, ServedPort, SyncerObject, SyncerRef
@@ -144,6 +144,7 @@ class Serving:
     """The claim of a syncer that can be served."""
 
     syncer: SyncerObject
+    spec: Syncer
     proof: Proof  # of its Services and slices
     verdicts: Mapping[InstanceKey, Verdict] = field(default_factory=dict)
     unplaced: Mapping[str, str] = field(default_factory=dict)
@@ -157,7 +158,6 @@ class Serving:
     warnings: tuple[str, ...] = ()
     port_warnings: tuple[str, ...] = ()  # those among them about ports, slices and the app's name
     drains_unread: Unknown | None = None  # why the drain annotations of its pods may not be read
-    conduct: Conduct = field(default_factory=Conduct)
     notes: tuple[str, ...] = ()
     granted_by: Mapping[str, str] | None = None
     """The annotations of its Namespace; None if no grant is needed."""
@@ -271,7 +271,7 @@ class Serving:
         it."""
         verdict = self.verdicts.get(instance.key)
         if verdict is None:
-            return bool(self.incomplete) and not self.conduct.claims_nothing
+            return bool(self.incomplete) and not self.spec.claims_nothing
         return isinstance(verdict, Kept)
 
     def keeps_until_pod_gone(self, instance: ObservedInstance) -> bool:
@@ -300,6 +300,7 @@ class NotServed:
     are kept."""
 
     syncer: SyncerObject
+    spec: Syncer | None  # None if it is invalid
     reason: Reason
     message: str
     source: Unknown | None = None  # what it needs and could not be read; None if that is known
@@ -321,6 +322,7 @@ class Deleting:
     """The claim of a syncer that a person deleted. It wants no instance."""
 
     syncer: SyncerObject
+    spec: Syncer | None  # None if it is invalid
     proof: Proof  # that the CRD is not being deleted, so that a person deleted the syncer
     keys: frozenset[InstanceKey] = frozenset()
     """The keys of its endpoints, registered or not; empty after our finalizer was removed."""
@@ -412,7 +414,7 @@ def seniority(claim: Claim) -> tuple[float, SyncerRef]:
 def is_suspended(claim: Claim | None) -> bool:
     """Say whether the syncer is suspended, also if it cannot be served; a deletion never is."""
     if isinstance(claim, Serving):
-        return claim.conduct.suspend
+        return claim.spec.suspend
     if isinstance(claim, NotServed):
         return claim.syncer.spec.get("suspend") is True
     return False

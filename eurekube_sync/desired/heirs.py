@@ -22,8 +22,7 @@ from eurekube_sync.desired.claims import (
 )
 from eurekube_sync.desired.endpoints import missing_slices
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.desired.spec import Syncer, parse, selected_namespace
-from eurekube_sync.model.errors import InvalidSyncer
+from eurekube_sync.desired.spec import Syncer, selected_namespace
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import EndpointSlice, Service, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import (
@@ -66,7 +65,7 @@ class Heirs:
         syncer = claim.syncer
         namespace = selected_namespace(syncer)
         if isinstance(claim, Serving):
-            if claim.keeps_any and not claim.conduct.claims_nothing:
+            if claim.keeps_any and not claim.spec.claims_nothing:
                 for app in claim.apps:
                     doubtful = self._doubtful.setdefault((namespace, app), [])
                     doubtful.append(claim)
@@ -194,11 +193,9 @@ class _Claimants:
     def _add(self, claim: NotServed, catalog: Catalog | None) -> None:
         """Add what a syncer may claim, as far as its Services are known. Of several, the first
         counts."""
-        try:
-            spec = parse(claim.syncer)
-        except InvalidSyncer:
-            return  # it will not be served when it can be read
-        if spec.claims_nothing:
+        spec = claim.spec
+        # With an invalid one it will not be served when it can be read.
+        if spec is None or spec.claims_nothing:
             return
         if catalog is not None:
             for service in catalog.matching(spec.selector):
@@ -284,7 +281,7 @@ def kept_for(instance: ObservedInstance, desired: Desired) -> str | None:
     verdict = claim.verdicts.get(instance.key)
     if verdict is None:  # its Services lack the endpoint
         return heirs.of(instance)
-    if claim.conduct.claims_nothing and wanted_in(verdict) is not None:
+    if claim.spec.claims_nothing and wanted_in(verdict) is not None:
         return heirs.of_given_up(instance)
     return None
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from eurekube_sync.desired.catalog import DRAINED, NO_DRAIN, Drain
 from eurekube_sync.desired.claims import Incomplete, Wanted, every
-from eurekube_sync.desired.conduct import LIMIT
+from eurekube_sync.desired.limit import LIMIT
 from eurekube_sync.desired.spec import (
     DRAIN_ANNOTATION,
     HOST_NAME,

@@ -60,7 +60,6 @@ class Made:
     """A claim, and all objects behind it."""
 
     syncer: SyncerObject
-    spec: Syncer | NotServed
     all_services: Sequence[Service]  # of the selected namespace
     services: tuple[Service, ...]  # those that match the selector
     objects: Sequence[object]
@@ -82,10 +81,12 @@ class Made:
 
 @dataclass(slots=True)
 class EarlierClaims:
-    """The claims of the last pass. Each pass replaces entries of `made` as it makes its own
-    claims."""
+    """The claims of the last pass. Each pass replaces entries of `made` and `specs` as it makes its
+    own claims."""
 
     made: dict[SyncerRef, Made] = field(default_factory=dict)
+    specs: dict[SyncerRef, tuple[SyncerObject, Syncer | NotServed]] = field(default_factory=dict)
+    """Each syncer as it was listed, and its spec, or its claim if the spec is invalid."""
     anew: bool = False  # whether a claim was made since the last call of `shared_out`
     marks: tuple[Ownership, LeaseTimes] | None = None
     services: Mapping[str, Sequence[Service]] = field(default_factory=dict)
@@ -95,11 +96,21 @@ class EarlierClaims:
     _wanted_by: Mapping[InstanceKey, SyncerRef] = field(default_factory=dict)
     """The syncer that wants each key, by `shared_out`."""
 
+    def spec_of(self, syncer: SyncerObject) -> Syncer | NotServed:
+        """Return the spec of a syncer, read once as long as the syncer does not change."""
+        known = self.specs.get(syncer.ref)
+        if known is not None and known[0] is syncer:
+            return known[1]
+        spec = _read(syncer)
+        self.specs[syncer.ref] = (syncer, spec)
+        return spec
+
     def end(self, made: Mapping[SyncerRef, Claim]) -> Shares:
         """Forget the syncers that are gone, and return the result of `shared_out`, without a call
         if none changed."""
-        for ref in self.made.keys() - made.keys():
-            del self.made[ref]
+        for ref in self.specs.keys() - made.keys():
+            del self.specs[ref]
+            self.made.pop(ref, None)
         before = _verdicts(made)
         if self.anew or self._verdicts.keys() != before.keys():
             claims, self._wanted_by = shared_out(made)
@@ -169,31 +180,46 @@ def _claim(
     earlier: EarlierClaims,
 ) -> Claim:
     namespace = selected_namespace(syncer)
+    spec = earlier.spec_of(syncer)
     catalog = None
     if scope.may_select(syncer):
         catalog = catalogs.of(namespace)
     try:
         if syncer.deleted is not None:  # also where it may not select any more
-            return _delete(syncer, catalog, view.crd_live, naming, scope, earlier)
+            return _delete(syncer, spec, catalog, view.crd_live, naming, scope, earlier)
         if catalog is None:
             return NotServed(
                 syncer=syncer,
+                spec=_valid(spec),
                 reason=Reason.NAMESPACE_NOT_ALLOWED,
                 message="spec.selector.namespace: syncers of this namespace may not select "
                 f"Services of namespace {namespace}; the operator may allow it with "
                 f"--allow-namespace {syncer.namespace}:{namespace}",
             )
         if isinstance(catalog, Unknown):
-            return _unknown(syncer, catalog)
-        return _granted(_serve_again(syncer, catalog, naming, earlier), view)
+            return _unknown(syncer, spec, catalog)
+        if isinstance(spec, NotServed):
+            return spec
+        return _granted(_serve_again(syncer, spec, catalog, naming, earlier), view)
     except SourceUnknown as error:
-        return _unknown(syncer, error.unknown)
+        return _unknown(syncer, spec, error.unknown)
+
+
+def _valid(spec: Syncer | NotServed) -> Syncer | None:
+    if isinstance(spec, NotServed):
+        return None
+    return spec
 
 
 def _unknown(
-    syncer: SyncerObject, source: Unknown, reason: Reason = Reason.SOURCE_UNKNOWN
+    syncer: SyncerObject,
+    spec: Syncer | NotServed,
+    source: Unknown,
+    reason: Reason = Reason.SOURCE_UNKNOWN,
 ) -> NotServed:
-    return NotServed(syncer=syncer, reason=reason, message=source.message, source=source)
+    return NotServed(
+        syncer=syncer, spec=_valid(spec), reason=reason, message=source.message, source=source
+    )
 
 
 def _granted(claim: Serving | NotServed, view: ClusterView) -> Serving | NotServed:
@@ -204,15 +230,22 @@ def _granted(claim: Serving | NotServed, view: ClusterView) -> Serving | NotServ
     syncer = claim.syncer
     annotations = annotations_of(view.namespaces, syncer.namespace, "a syncer")
     if isinstance(annotations, Unknown):
-        return _unknown(syncer, annotations)
+        return _unknown(syncer, claim.spec, annotations)
     refused = refusal(claim, annotations)
     if refused is not None:
-        return NotServed(syncer=syncer, reason=Reason.NOT_GRANTED, message=refused, refused=claim)
+        return NotServed(
+            syncer=syncer,
+            spec=claim.spec,
+            reason=Reason.NOT_GRANTED,
+            message=refused,
+            refused=claim,
+        )
     return replace(claim, granted_by=annotations)
 
 
 def _delete(
     syncer: SyncerObject,
+    spec: Syncer | NotServed,
     catalog: Complete[Catalog] | Unknown | None,
     crd_live: Source[bool],
     naming: Naming,
@@ -222,22 +255,23 @@ def _delete(
     """Return the claim of a deleted syncer; `catalog` is None if it may not select there. Raises
     SourceUnknown."""
     if isinstance(crd_live, Unknown):
-        return _unknown(syncer, crd_live, Reason(crd_live.cause))
+        return _unknown(syncer, spec, crd_live, Reason(crd_live.cause))
     if isinstance(catalog, Unknown):
-        return _unknown(syncer, catalog)
+        return _unknown(syncer, spec, catalog)
     keys: frozenset[InstanceKey] = frozenset()
     gated: set[str] = set()
     served = None
-    if catalog is not None:
-        served = _serve_again(syncer, catalog, naming, earlier)
+    if catalog is not None and isinstance(spec, Syncer):
+        served = _serve_again(syncer, spec, catalog, naming, earlier)
     if isinstance(served, Serving):
         if CLEANUP_FINALIZER in syncer.finalizers:
             keys = frozenset(served.verdicts)
-        # `_spec` leaves the gate out of the spec of a deleted syncer.
+        # `_read` leaves the gate out of the spec of a deleted syncer.
         if syncer.spec.get("readinessGate") is True:
             gated = _pods_of(served)
     return Deleting(
         syncer=syncer,
+        spec=_valid(spec),
         proof=crd_live.proof,
         keys=keys,
         instances_stay=scope.policy is Policy.UPSERT_ONLY,
@@ -252,7 +286,11 @@ def _pods_of(claim: Serving) -> set[str]:
 
 
 def _serve_again(
-    syncer: SyncerObject, catalog: Complete[Catalog], naming: Naming, earlier: EarlierClaims
+    syncer: SyncerObject,
+    spec: Syncer,
+    catalog: Complete[Catalog],
+    naming: Naming,
+    earlier: EarlierClaims,
 ) -> Serving | NotServed:
     """As `_serve`, but use the last pass's claim again if it was made only of this syncer, these
     Services and these slices. Raises SourceUnknown."""
@@ -260,11 +298,6 @@ def _serve_again(
     known = earlier.made.pop(ref, None)
     if known is not None and known.syncer is not syncer:
         known = None
-    spec = known.spec if known is not None else _spec(syncer)
-    if isinstance(spec, NotServed):
-        made = Made(syncer, spec, (), (), (), frozenset(), spec)
-        earlier.made[ref] = made
-        return spec
     there = catalog.data
     all_services = there.services
     if known is not None and known.all_services is all_services:
@@ -283,7 +316,7 @@ def _serve_again(
         earlier.anew = True
         claim, registered = _serve_anew(syncer, spec, services, catalog, naming)
     if undrained and there.asked == asked:  # no other object is behind the claim
-        made = Made(syncer, spec, all_services, services, objects, registered, claim)
+        made = Made(syncer, all_services, services, objects, registered, claim)
         earlier.made[ref] = made
     return claim
 
@@ -313,7 +346,7 @@ def _serve_anew(
     try:
         claim = _serve(syncer, spec, services, catalog, builder)
     except InvalidSyncer as error:
-        claim = _invalid(syncer, error)
+        claim = _invalid(syncer, error, spec)
     return claim, frozenset(builder.asked)
 
 
@@ -332,17 +365,19 @@ def _none_matches(spec: Syncer, services: Sequence[Service]) -> str:
     return f"{text}; {having} {label}"
 
 
-def _invalid(syncer: SyncerObject, error: InvalidSyncer) -> NotServed:
-    return NotServed(syncer=syncer, reason=error.reason, message=str(error), edit=error.edit)
+def _invalid(syncer: SyncerObject, error: InvalidSyncer, spec: Syncer | None) -> NotServed:
+    return NotServed(
+        syncer=syncer, spec=spec, reason=error.reason, message=str(error), edit=error.edit
+    )
 
 
-def _spec(syncer: SyncerObject) -> Syncer | NotServed:
+def _read(syncer: SyncerObject) -> Syncer | NotServed:
     """Read the spec. Of a deleted syncer, fields are replaced that do not change keys, and could
     make it fail."""
     try:
         spec = parse(syncer)
     except InvalidSyncer as error:
-        return _invalid(syncer, error)
+        return _invalid(syncer, error, None)
     if syncer.deleted is None:
         return spec
     plain = {
@@ -377,6 +412,7 @@ def _serve(
     vip_address = spec.vip_address or apps[0].lower()
     return Serving(
         syncer=syncer,
+        spec=spec,
         proof=catalog.proof,
         verdicts=verdicts,
         unplaced=builder.unplaced,
@@ -388,7 +424,6 @@ def _serve(
         port_warnings=builder.port_warnings,
         drains_unread=builder.drains_unread,
         ports=builder.served_ports,
-        conduct=spec,
     )
 
 

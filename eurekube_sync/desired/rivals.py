@@ -95,7 +95,7 @@ def shared_out(made: Mapping[SyncerRef, Claim]) -> Shares:
 def _rank(claim: Serving) -> tuple[bool, bool, tuple[float, SyncerRef]]:
     """Return the sort key of the syncer that gets an address first."""
     away = _away(claim.syncer)
-    return (claim.conduct.claims_nothing, away, seniority(claim))
+    return (claim.spec.claims_nothing, away, seniority(claim))
 
 
 class _Sharing:
@@ -131,11 +131,11 @@ class _Sharing:
             if other.idle and key not in self.wanted_by:
                 idle.add(key)
         # With limit 0 it registers nothing, which is no conflict.
-        registers = not claim.conduct.claims_nothing
+        registers = not claim.spec.claims_nothing
         self.claims[ref] = claim
         if held and registers:
             self.claims[ref] = _with_rivals(claim, held, idle)
-        holder = _Holder(claim.syncer, idle=claim.conduct.suspend)
+        holder = _Holder(claim.syncer, idle=claim.spec.suspend)
         for key, wanted in claim.wanted.items():
             if key not in held or key in idle:
                 self.wanted_by[key] = ref

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from eurekube_sync.desired.conduct import Conduct, Limit, parse_limit
+from eurekube_sync.desired.limit import Limit, parse_limit
 from eurekube_sync.desired.selector import Selector, check_labels, check_selector
 from eurekube_sync.model.errors import Faults, InvalidSyncer
 from eurekube_sync.model.faults import Path, shape_faults
@@ -116,7 +116,7 @@ class MetadataFrom(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_f
 NO_PATHS, NO_ZONE = Paths(), Zone(from_endpoint=False)
 
 
-class Spec(Conduct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class Spec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The `spec` of a manifest. None: the default depends on the Service."""
 
     selector: Selector
@@ -138,6 +138,10 @@ class Spec(Conduct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fi
     pod: PodAt = PodAt()
     service: At = At()
     limit: Any = None
+    suspend: bool = False
+    # Whether a pod that registers itself is registered twice
+    on_duplicate: Literal["Skip", "Warn"] = "Skip"
+    readiness_gate: bool = False
 
 
 _SPEC = msgspec.json.Decoder(Spec)  # for its type, which is built now
@@ -149,6 +153,13 @@ class Syncer(Spec, frozen=True, kw_only=True):
     ref: SyncerRef
     namespace: str
     limit: Limit | None
+
+    @property
+    def claims_nothing(self) -> bool:
+        """Whether the limit is 0, so that another syncer may register the same endpoints."""
+        if self.limit is None or self.suspend:
+            return False
+        return self.limit.value == 0
 
     @property
     def ports(self) -> Mapping[str, str | int | None]:

@@ -14,7 +14,7 @@ from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Deleting, Leaving, OverLimit, Serving, Wanted
-from eurekube_sync.desired.conduct import Measure
+from eurekube_sync.desired.limit import Measure
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, DRAIN_ANNOTATION
 from eurekube_sync.explain.cluster import pod_links, selecting_nothing, syncer_links
 from eurekube_sync.explain.links import (
@@ -294,7 +294,7 @@ def conduct_links(subject: Subject, look: Look, *, missing: bool) -> Iterator[Li
     if isinstance(claim, Serving):
         yield from _limit(subject, claim)
         yield from _drain(subject, claim)
-        if claim.conduct.suspend:
+        if claim.spec.suspend:
             yield _suspend(subject, missing=missing)
         yield from _rivals(subject, claim)
     yield from _duplicates(subject, look)
@@ -318,7 +318,7 @@ def limit_text(claim: Claim, up: int) -> str:
         if wanted.instance.status is InstanceStatus.UP:
             ready += 1
     pods = counted(ready, "ready pod")
-    return f"{up} of {pods} (limit {claim.conduct.limit})"
+    return f"{up} of {pods} (limit {claim.spec.limit})"
 
 
 _FOLLOWS: Mapping[Measure, str] = {
@@ -335,7 +335,7 @@ def _limit(subject: Subject, claim: Serving) -> Iterator[Link]:
         for note in claim.notes:
             yield noted(Part.LIMIT, note)
         return
-    limit = claim.conduct.limit
+    limit = claim.spec.limit
     everything = len(out) == len(subject.verdicts)
     if everything:
         text = out[0].why
@@ -344,7 +344,7 @@ def _limit(subject: Subject, claim: Serving) -> Iterator[Link]:
         text = f"{counted(len(out), 'pod')} over the limit: {notes}"
     fix = f"raise spec.limit: {subject.kubectl('edit')}"
     details = []
-    if claim.conduct.claims_nothing:
+    if claim.spec.claims_nothing:
         reason = Reason.LIMIT_ZERO
         cause = "its limit is 0"
     else:
@@ -416,7 +416,7 @@ def _rivals(subject: Subject, claim: Serving) -> Iterator[Link]:
     own_app = "give this syncer an app of its own with spec.appName"
     details: list[str] = []
     otherwise = f"eurekube-sync explain {rival.syncer}"
-    if isinstance(other, Serving) and other.conduct.suspend:
+    if isinstance(other, Serving) and other.spec.suspend:
         details.append(f"syncer {rival.syncer} is suspended")
         fix = f"set spec.suspend to false in the other syncer, or delete it: {edit_other}"
     elif other and lacks and rival.syncer.namespace == subject.ref.namespace:

@@ -19,7 +19,7 @@ from eurekube_sync.desired.claims import (
 )
 from eurekube_sync.desired.endpoints import label_of, place_of
 from eurekube_sync.desired.similar import Labels, NearLabel, matches, near_labels, written
-from eurekube_sync.desired.spec import class_of, parse
+from eurekube_sync.desired.spec import class_of
 from eurekube_sync.explain.links import (
     CALLERS_SECONDS,
     Link,
@@ -325,7 +325,9 @@ def _no_service(subject: Subject, look: Look) -> Link:
     """Explain which Services or pods nearly have the labels that the syncer selects."""
     syncer = subject.claim.syncer
     namespace = subject.namespace
-    selector = parse(syncer).selector
+    spec = subject.claim.spec
+    assert spec is not None  # its selector matches no Service
+    selector = spec.selector
     labels = dict(selector.labels)
     edit = subject.kubectl("edit")
     fix = edit

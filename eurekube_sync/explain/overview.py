@@ -12,7 +12,7 @@ from eurekube_sync.controller.exit_codes import ExitCode, of_cause
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Claim, NotServed, Serving
 from eurekube_sync.desired.similar import near_services
-from eurekube_sync.desired.spec import class_of, parse, selected_namespace
+from eurekube_sync.desired.spec import class_of
 from eurekube_sync.explain.chain import explain, limit_text
 from eurekube_sync.explain.cluster import is_served_elsewhere, refused_by_its_installation
 from eurekube_sync.explain.imports import explained_imports
@@ -275,8 +275,9 @@ def _hinted(look: Look) -> set[tuple[str, str]]:
     hinted: set[tuple[str, str]] = set()
     for claim in claims_in(look.report).values():
         if isinstance(claim, NotServed) and claim.reason is Reason.NO_MATCHING_SERVICE:
-            namespace = selected_namespace(claim.syncer)
-            labels = dict(parse(claim.syncer).selector.labels)
+            assert claim.spec is not None  # its selector matches no Service
+            namespace = claim.spec.namespace
+            labels = dict(claim.spec.selector.labels)
             services = services_in(look.report, namespace)
             for near in near_services(labels, services):
                 hinted.update((namespace, name) for name in near.names)

@@ -449,12 +449,12 @@ def services_of(claim: Claim, report: PassReport) -> tuple[str, ...]:
     if they or the selector cannot be read."""
     if isinstance(claim, Serving):
         return claim.services
-    selector = selector_of(claim.syncer)
-    if selector is None:
+    spec = claim.spec
+    if spec is None:
         return ()
     names = []
-    for service in services_in(report, selected_namespace(claim.syncer)):
-        if selector.matches(service):
+    for service in services_in(report, spec.namespace):
+        if spec.selector.matches(service):
             names.append(service.name)
     return tuple(names)
 
@@ -485,7 +485,9 @@ def named_app(syncer: SyncerObject) -> str:
 
 
 def _app_of(claim: Claim, service: str) -> str:
-    return (parse(claim.syncer).app_name or service).upper()
+    """Return the app of a Service that the syncer selects, so that its spec is valid."""
+    assert claim.spec is not None
+    return (claim.spec.app_name or service).upper()
 
 
 def slices_of(

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from eurekube_sync.desired.claims import Desired, Kept, Serving, Wanted, is_suspended
-from eurekube_sync.desired.conduct import LIMIT
+from eurekube_sync.desired.limit import LIMIT
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Outcome, Outcomes, Result
 from eurekube_sync.model.eureka import (
@@ -628,7 +628,7 @@ def _is_unwanted(instance: Instance, desired: Desired) -> bool:
     may leave it without a place."""
     syncer = syncer_of(instance)
     claim = desired.claims.get(syncer) if syncer is not None else None
-    if not isinstance(claim, Serving) or claim.conduct.suspend:
+    if not isinstance(claim, Serving) or claim.spec.suspend:
         return False
     verdict = claim.verdicts.get(instance.key)
     if verdict is None:

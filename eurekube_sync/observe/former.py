@@ -115,7 +115,7 @@ def waiting_to_move(observed: Observed, desired: Desired) -> Sequence[ObservedIn
     for instance in former:
         new_key = observed.ownership.key_of(instance)
         claim = desired.server_of(new_key)
-        if claim is None or claim.conduct.suspend:
+        if claim is None or claim.spec.suspend:
             continue
         # Eureka keeps a person's override with the id, so such an instance is not moved.
         if instance.instance.override is InstanceStatus.UNKNOWN:

@@ -468,7 +468,7 @@ def _with_left_pods(desired: Desired, observed: Observed, scope: Scope) -> froze
             continue  # nearly always
         server = desired.server_of(key)
         # The limits come later, so a syncer with limit 0 still seems to want its instances.
-        if server is not None and not server.conduct.claims_nothing:
+        if server is not None and not server.spec.claims_nothing:
             continue
         syncer = syncer_of(instance)
         namespace = pod_namespace_of(instance)

@@ -143,7 +143,7 @@ def to_give_way_to(desired: Desired, observed: Observed) -> Mapping[InstanceKey,
     (`onDuplicate: Skip`)."""
     selves: dict[InstanceKey, ObservedInstance] = {}
     for key, claim, other in _doubles(desired, observed):
-        if claim.conduct.on_duplicate == "Skip":
+        if claim.spec.on_duplicate == "Skip":
             selves[key] = other
     return selves
 
@@ -197,7 +197,7 @@ def warned(desired: Desired, observed: Observed) -> Ruling:
     """Add a warning where pods register themselves and `onDuplicate` is Warn."""
     texts_of: dict[SyncerRef, list[str]] = {}
     for key, claim, other in _doubles(desired, observed):
-        if claim.conduct.on_duplicate == "Warn":
+        if claim.spec.on_duplicate == "Warn":
             text = f"the pod of {key.id} registers itself as {other.key.id} as well"
             texts_of.setdefault(claim.syncer.ref, []).append(text)
     claims: dict[SyncerRef, Serving] = {}

@@ -30,7 +30,7 @@ from eurekube_sync.desired.claims import (
     Wanted,
     seniority,
 )
-from eurekube_sync.desired.conduct import LIMIT, Limit, Measure
+from eurekube_sync.desired.limit import LIMIT, Limit, Measure
 from eurekube_sync.desired.rivals import Bid, across_namespaces, sockets_of
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.model.eureka import (
@@ -127,7 +127,7 @@ def _undecided(desired: Desired) -> dict[Bid, Serving]:
 
 def _would_register(bid: Bid, claim: Serving) -> bool:
     wanted = claim.wanted_at(bid.key)
-    if wanted is None or claim.conduct.suspend:
+    if wanted is None or claim.spec.suspend:
         return False
     return wanted.instance.status is InstanceStatus.UP
 
@@ -279,8 +279,8 @@ def within_limits(desired: Desired, observed: Observed) -> Ruling:
     for ref, claim in desired.claims.items():
         if not isinstance(claim, Serving):
             continue
-        limit = claim.conduct.limit
-        if not limit or claim.conduct.suspend:
+        limit = claim.spec.limit
+        if not limit or claim.spec.suspend:
             continue
         claims[ref], more_to_read = _choose(claim, limit, observed, ups_by_vip)
         to_read += more_to_read

@@ -120,7 +120,7 @@ def plan_blind(desired: Desired, last_seen_up: Collection[InstanceKey] = ()) -> 
 
 def _is_certain(claim: Serving, wanted: Wanted) -> bool:
     """Say whether the instance is wanted whatever Eureka lists, so that no rule could change it."""
-    if claim.conduct.limit is not None or claim.conduct.suspend:
+    if claim.spec.limit is not None or claim.spec.suspend:
         return False
     return not wanted.unreadable_drain_kinds and wanted.rival is None
 
@@ -229,7 +229,7 @@ def _of_missing(
                 unreached = unreached_by_callers(own.instance, wanted.instance)
             yield duplicate(key, syncer, own, stays=unreached)
             comes = unreached is not None
-        if claim.conduct.suspend and key not in comes_back:
+        if claim.spec.suspend and key not in comes_back:
             comes = False
         if comes:
             yield Register(instance=wanted.instance, syncer=syncer, why=wanted.why)

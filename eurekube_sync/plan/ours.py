@@ -21,8 +21,8 @@ from eurekube_sync.desired.claims import (
     Wanted,
     is_suspended,
 )
-from eurekube_sync.desired.conduct import LIMIT
 from eurekube_sync.desired.heirs import is_put_out_and_left, kept_for
+from eurekube_sync.desired.limit import LIMIT
 from eurekube_sync.desired.scope import Policy, no_longer_granted
 from eurekube_sync.model.actions import Action, Cancel, Change, Grounds, Renew, Update
 from eurekube_sync.model.eureka import (
@@ -125,13 +125,13 @@ def _judge_of(instance: ObservedInstance, wanting: Serving, desired: Desired) ->
     """Return the syncer in an instance's mark, if it is served and says what becomes of the
     endpoint, while the one that wants the instance is suspended: that one would change nothing. It
     keeps what another syncer deleted, detached by limit 0, or has no endpoint for any more."""
-    if not wanting.conduct.suspend:
+    if not wanting.spec.suspend:
         return None  # nearly always
     marked = syncer_of(instance)
     if marked is None or marked == wanting.syncer.ref:
         return None
     claim = desired.claims.get(marked)
-    if not isinstance(claim, Serving) or claim.conduct.suspend or claim.conduct.claims_nothing:
+    if not isinstance(claim, Serving) or claim.spec.suspend or claim.spec.claims_nothing:
         return None
     verdict = claim.verdicts.get(instance.key)
     if isinstance(verdict, Taken | Leaving):

@@ -20,7 +20,7 @@ from eurekube_sync.controller import steps
 from eurekube_sync.desired import resolve as desired
 from eurekube_sync.desired import services as service_mode
 from eurekube_sync.desired.claims import Claim, Desired, OverLimit, Serving
-from eurekube_sync.desired.conduct import Limit
+from eurekube_sync.desired.limit import Limit
 from eurekube_sync.desired.services import _Behind, places
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, Syncer
 from eurekube_sync.model.actions import Cancel

@@ -10,7 +10,7 @@ from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.apply import gates, status
 from eurekube_sync.apply.gates import Opening
 from eurekube_sync.desired.claims import Serving
-from eurekube_sync.desired.conduct import Limit, Measure
+from eurekube_sync.desired.limit import Limit, Measure
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import ClusterDenied, ClusterUnavailable
 from eurekube_sync.model.eureka import InstanceStatus

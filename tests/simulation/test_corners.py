@@ -12,7 +12,8 @@ import msgspec
 import pytest
 
 from eurekube_sync.adapters.kubernetes.objects import ReadinessItem
-from eurekube_sync.desired import conduct, resolve
+from eurekube_sync.desired import limit as limits
+from eurekube_sync.desired import resolve
 from eurekube_sync.desired.spec import Syncer
 from eurekube_sync.model.kubernetes import PodReadiness, SyncerObject
 from eurekube_sync.plan import left_out
@@ -901,7 +902,7 @@ def test_a_spec_without_a_limit_excuses_nothing(monkeypatch: pytest.MonkeyPatch)
 
     def detached(syncer: SyncerObject) -> Syncer:
         spec: Syncer = parse(syncer)
-        limit = conduct.Limit(measure=conduct.Measure.COUNT, value=0)
+        limit = limits.Limit(measure=limits.Measure.COUNT, value=0)
         return msgspec.structs.replace(spec, limit=limit) if spec.metadata else spec
 
     monkeypatch.setattr(resolve, "parse", detached)
@@ -1032,7 +1033,7 @@ def test_an_heir_with_a_lower_limit_has_to_keep_to_it(
         e.SyncerDeleted(at=75, name="rating", app="rating"),
     )
     assert_kept(run(story))
-    monkeypatch.setattr(conduct.Limit, "may_remove", lambda limit, mark: False)
+    monkeypatch.setattr(limits.Limit, "may_remove", lambda limit, mark: False)
     assert run(story).promise == "limit"
 
 
@@ -1042,7 +1043,7 @@ def test_what_no_limit_let_in_has_to_go(monkeypatch: pytest.MonkeyPatch) -> None
     gone, back = asks("rating", 62, Asked()), asks("rating", 95, PART)
     story = over_its_limit(gone, back)
     assert_kept(run(story))
-    monkeypatch.setattr(conduct.Limit, "may_remove", lambda limit, mark: False)
+    monkeypatch.setattr(limits.Limit, "may_remove", lambda limit, mark: False)
     assert run(story).promise == "limit"
 
 

@@ -17,6 +17,7 @@ _PREAMBLE = """\
 from eurekube_sync.desired.catalog import Catalog
 from eurekube_sync.desired.claims import Deleting, Desired, Serving
 from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.spec import Syncer
 from eurekube_sync.model.actions import Cancel, Grounds, Update
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
@@ -64,12 +65,13 @@ _WRONG = {
         "call-arg",
     ),
     "a claim that leaves everything out": (
-        "def wrong(syncer: SyncerObject) -> Serving:\n    return Serving(syncer=syncer, wanted={})",
+        "def wrong(syncer: SyncerObject, spec: Syncer) -> Serving:\n"
+        "    return Serving(syncer=syncer, spec=spec)",
         "call-arg",
     ),
     "a deletion that is perhaps nobody's": (
         "def wrong(syncer: SyncerObject, crd_live: Source[bool]) -> Deleting:\n"
-        "    return Deleting(syncer=syncer, proof=crd_live.proof)",
+        "    return Deleting(syncer=syncer, spec=None, proof=crd_live.proof)",
         "union-attr",
     ),
     "a plan from a registry that could not be read": (

@@ -42,7 +42,7 @@ from tests.unit.worlds.build import (
 
 DELETED = 1000.0
 SUCCESSOR = SyncerRef("rating", "successor")
-CLAIM = Deleting(syncer=syncer(deleted=DELETED), proof=PROOF, keys=frozenset({key()}))
+CLAIM = Deleting(syncer=syncer(deleted=DELETED), spec=None, proof=PROOF, keys=frozenset({key()}))
 CANCEL = Cancel(
     key=key(), syncer=REF, why="deleted", grounds=Grounds.SYNCER_DELETED, proof=PROOF, was=UP
 )
@@ -151,7 +151,7 @@ def asked_about(*claims: Claim, registry: Observed | None = None) -> set[SyncerR
 
 def test_other_servers_are_asked_about_all_deletions_once_one_may_end() -> None:
     """Before that, all finalizers stay anyway."""
-    living = NotServed(syncer=syncer("living"), reason=Reason.INVALID_SPEC, message="")
+    living = NotServed(syncer=syncer("living"), spec=None, reason=Reason.INVALID_SPEC, message="")
     assert asked_about(ENDING, YOUNGER, living) == {REF, YOUNGER.syncer.ref}
     assert asked_about(YOUNGER, living) == set()
 

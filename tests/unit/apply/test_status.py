@@ -12,7 +12,7 @@ from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION
 from eurekube_sync.brake.holds import Held, Hold
 from eurekube_sync.desired.claims import Desired, Incomplete, Kept, Serving
-from eurekube_sync.desired.spec import ABANDON_ANNOTATION
+from eurekube_sync.desired.spec import ABANDON_ANNOTATION, parse
 from eurekube_sync.model.actions import (
     Cancel,
     Grounds,
@@ -588,7 +588,12 @@ def test_an_address_that_is_awaited_is_a_condition() -> None:
     """Ready and Synced report it, and registered instances are renewed."""
     waiting = Incomplete(reason=Reason.ADDRESS_PENDING, message="Service rating waits")
     claim = Serving(
-        syncer=syncer(), proof=PROOF, incomplete=(waiting,), apps=("RATING",), vip_address="rating"
+        syncer=syncer(),
+        spec=parse(syncer()),
+        proof=PROOF,
+        incomplete=(waiting,),
+        apps=("RATING",),
+        vip_address="rating",
     )
     of = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
     found = status(of, *BOTH)
@@ -613,7 +618,7 @@ def test_a_kept_instance_counts_as_desired() -> None:
 def test_waiting_for_an_address_warns_nobody() -> None:
     """The event is a normal one, because the wait ends by itself."""
     waiting = Incomplete(reason=Reason.ADDRESS_PENDING, message="Service rating waits")
-    claim = Serving(syncer=syncer(), proof=PROOF, incomplete=(waiting,))
+    claim = Serving(syncer=syncer(), spec=parse(syncer()), proof=PROOF, incomplete=(waiting,))
     of = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
     assert [(event.reason, event.warning) for event in flips(claim.syncer, status(of))] == [
         ("AddressPending", False)

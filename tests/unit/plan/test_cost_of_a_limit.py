@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from eurekube_sync.desired.claims import Desired, Kept, Right, Rival, Serving, Wanted
-from eurekube_sync.desired.conduct import LIMIT, Limit, Measure
+from eurekube_sync.desired.limit import LIMIT, Limit, Measure
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.observe.eureka import Observed, Unread
@@ -108,8 +108,8 @@ def operations(number: int, limit: Limit) -> int:
     wants, stands = many(number)
     claim = wants.claims[REF]
     assert isinstance(claim, Serving)
-    conduct = msgspec.structs.replace(claim.conduct, limit=limit)
-    wants = replace(wants, claims={REF: replace(claim, conduct=conduct)})
+    spec = msgspec.structs.replace(claim.spec, limit=limit)
+    wants = replace(wants, claims={REF: replace(claim, spec=spec)})
     assert stands.keys_by_syncer  # made here, and not counted
     CountingKey.operations = 0
     limited = within_limits(wants, stands).claims[REF]

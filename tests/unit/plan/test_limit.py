@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.output.report import sentences
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.conduct import LIMIT
+from eurekube_sync.desired.limit import LIMIT
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Grounds, Update
 from eurekube_sync.model.errors import RegistryUnavailable

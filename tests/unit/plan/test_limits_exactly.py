@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eurekube_sync.desired.claims import Desired, Incomplete, OverLimit, Serving
-from eurekube_sync.desired.conduct import LIMIT
+from eurekube_sync.desired.limit import LIMIT
 from eurekube_sync.desired.spec import parse
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef

@@ -10,7 +10,7 @@ import pytest
 
 from eurekube_sync.desired.claims import Desired, Incomplete, Kept, Leaving, Serving
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.desired.spec import DRAIN_ANNOTATION
+from eurekube_sync.desired.spec import DRAIN_ANNOTATION, parse
 from eurekube_sync.model.actions import (
     Action,
     Cancel,
@@ -725,6 +725,7 @@ def test_the_instance_of_an_unclear_endpoint_is_only_renewed() -> None:
     cancelled."""
     claim = Serving(
         syncer=syncer(),
+        spec=parse(syncer()),
         proof=PROOF,
         verdicts={key(1): Kept(why="not known", host="10.0.0.1", port=8080)},
     )
@@ -739,6 +740,7 @@ def test_nothing_is_cancelled_as_missing_while_endpoints_may_be_incomplete(absen
     """An address is awaited. The instance of a terminating endpoint is still cancelled."""
     claim = Serving(
         syncer=syncer(),
+        spec=parse(syncer()),
         proof=PROOF,
         verdicts={} if absent else {key(1): Leaving(why="terminates", terminating=True)},
         incomplete=(Incomplete(reason=Reason.ADDRESS_PENDING, message="it waits"),),

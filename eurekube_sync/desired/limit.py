@@ -1,4 +1,4 @@
-"""How a syncer wants its instances handled: limit, suspend, duplicates and readiness gate.
+"""The limit of a syncer: how many of its instances may be UP.
 
 A mark in an instance has the limit under which it was registered.
 """
@@ -8,9 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal
-
-import msgspec
+from typing import Any
 
 from eurekube_sync.model.errors import Faults
 
@@ -81,25 +79,6 @@ class Limit:
 def _up(dividend: int, divisor: int) -> int:
     """Divide, and round up."""
     return -(-dividend // divisor)
-
-
-class Conduct(
-    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
-):
-    """The fields of a spec that say how its instances are handled."""
-
-    limit: Limit | None = None
-    suspend: bool = False
-    # Whether a pod that registers itself is registered twice
-    on_duplicate: Literal["Skip", "Warn"] = "Skip"
-    readiness_gate: bool = False
-
-    @property
-    def claims_nothing(self) -> bool:
-        """Whether the limit is 0, so that another syncer may register the same endpoints."""
-        if self.limit is None or self.suspend:
-            return False
-        return self.limit.value == 0
 
 
 def parse_limit(limit: Any, wrong: Faults) -> Limit | None:

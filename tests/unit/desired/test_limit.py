@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.desired.conduct import (
+from eurekube_sync.desired.limit import (
     Limit,
     read_mark,
 )
