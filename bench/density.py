@@ -102,7 +102,7 @@ def measure(paths: list[Path]) -> Density:
                 isinstance(function, _Function)
                 and (branches := _branches(function)) > _MANY_BRANCHES
             ):
-                branching.append((branches, f"{path.relative_to(_PACKAGE.parent)}:{function.name}"))
+                branching.append((branches, f"{_shown(path)}:{function.name}"))
     return Density(
         nodes=nodes,
         lines=lines,
@@ -136,6 +136,13 @@ def _branches(function: ast.AST) -> int:
         if isinstance(node, ast.BoolOp):
             found += len(node.values) - 1
     return found
+
+
+def _shown(path: Path) -> Path:
+    """Return the path from the package's folder, or as it is if it is elsewhere."""
+    if path.is_relative_to(_PACKAGE.parent):
+        return path.relative_to(_PACKAGE.parent)
+    return path
 
 
 def rows(density: Density) -> Iterator[str]:
@@ -175,6 +182,8 @@ def main() -> None:
     for path in options.paths:
         files += sorted(path.resolve().rglob("*.py")) if path.is_dir() else [path.resolve()]
     density = measure(files)
+    if not density.lines:
+        parser.error("no code in these files")
     print("\n".join(rows(density)))
     if options.functions:
         for branches, name in density.branching:
