@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from requests.adapters import HTTPAdapter
 
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from tests import planted
+from tests.integration import forked
 from tests.servers.world import write_kubeconfig
 from tests.waiting import wait_until
 
@@ -138,44 +138,38 @@ class Program:
 
     def run(self, *options: str, timeout: float = _RUN_SECONDS) -> subprocess.CompletedProcess[str]:
         """Make one `run`. The calls are counted from zero, and no exit code raises an error."""
-        process = self.start(*options)
-        try:
-            out, err = process.communicate(timeout=timeout)
-        finally:
-            process.kill()
-        done = subprocess.CompletedProcess(process.args, process.returncode, out, err)
+        environment = self._environment()
+        done = forked.run(["run", *self.options, *options], environment, timeout=timeout)
         self.seen.append(done.stdout + done.stderr)
         assert "Traceback" not in done.stderr, done.stderr
         return done
 
     def start(self, *options: str, command: str = "run") -> subprocess.Popen[str]:
         """Start a `run` that goes on, or another command. The calls are counted from zero."""
+        return subprocess.Popen(
+            [Path(sys.executable).with_name("eurekube-sync"), command, *self.options, *options],
+            env=self._environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pipesize=_PIPE_BYTES,
+            text=True,
+        )
+
+    def _environment(self) -> dict[str, str]:
+        """The variables of a process, with a kubeconfig written for it; count calls from zero."""
         kubeconfig = write_kubeconfig(
             self.folder / "kubeconfig", url=self.kubernetes.url, token=self.token
         )
         self.kubernetes.clear()
         self.eureka.clear()
-        return subprocess.Popen(
-            [Path(sys.executable).with_name("eurekube-sync"), command, *self.options, *options],
-            env={
-                **{
-                    name: value
-                    for name, value in os.environ.items()
-                    if not name.startswith("EUREKUBE_SYNC_")
-                },
-                "EUREKUBE_SYNC_OWNER": self.owner,
-                "EUREKUBE_SYNC_EUREKA_URL": planted.with_login(
-                    f"{self.eureka.url}{self.eureka_path}"
-                ),
-                **planted.PROXIES,
-                "EUREKUBE_SYNC_EUREKA_BATCH": self.batch,
-                "EUREKUBE_SYNC_DEBUG": "1",
-                "KUBECONFIG": str(kubeconfig),
-            },
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            pipesize=_PIPE_BYTES,
-            text=True,
+        url = planted.with_login(f"{self.eureka.url}{self.eureka_path}")
+        return forked.environment(
+            EUREKUBE_SYNC_OWNER=self.owner,
+            EUREKUBE_SYNC_EUREKA_URL=url,
+            EUREKUBE_SYNC_EUREKA_BATCH=self.batch,
+            EUREKUBE_SYNC_DEBUG="1",
+            KUBECONFIG=str(kubeconfig),
+            **planted.PROXIES,
         )
 
     def good(self, *options: str) -> dict[str, Any]:

@@ -5,9 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +17,7 @@ import yaml
 
 from eurekube_sync.controller.exit_codes import ExitCode
 from tests.faults import FAULTS, Environment, Fault, Scene
+from tests.integration import forked
 from tests.integration.program import Program, Registry
 from tests.servers.world import KubernetesWorld, write_kubeconfig
 from tests.situations import NODE
@@ -44,30 +42,13 @@ class Set:
         kubeconfig = write_kubeconfig(
             self.program.folder / "check", url=self.program.kubernetes.url, token=self.token
         )
-        ended = subprocess.run(
-            [
-                Path(sys.executable).with_name("eurekube-sync"),
-                "check",
-                "--lock",
-                LOCK,
-                "-o",
-                "json",
-            ],
-            env={
-                **{
-                    name: value
-                    for name, value in os.environ.items()
-                    if not name.startswith("EUREKUBE_SYNC_")
-                },
-                "EUREKUBE_SYNC_OWNER": self.program.owner,
-                "EUREKUBE_SYNC_EUREKA_URL": self.scene.eureka_url,
-                "KUBECONFIG": str(kubeconfig),
-                **environment,
-            },
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
+        variables = forked.environment(
+            EUREKUBE_SYNC_OWNER=self.program.owner,
+            EUREKUBE_SYNC_EUREKA_URL=self.scene.eureka_url,
+            KUBECONFIG=str(kubeconfig),
+        )
+        ended = forked.run(
+            ["check", "--lock", LOCK, "-o", "json"], {**variables, **environment}, timeout=300
         )
         assert ended.stdout, ended.stderr
         return ended.returncode, [

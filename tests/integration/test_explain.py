@@ -5,18 +5,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 
 from eurekube_sync.controller.exit_codes import ExitCode
+from tests.integration import forked
 from tests.integration.program import Program, Registry
 from tests.servers.world import KubernetesWorld, write_kubeconfig
 from tests.situations import NODE, SELF_REGISTERED, SITUATIONS, Scene, Situation
@@ -43,27 +41,11 @@ class Set:
         token = self.token if as_developer else self.program.token
         path = self.program.folder / ("developer" if as_developer else "operator")
         kubeconfig = write_kubeconfig(path, url=self.program.kubernetes.url, token=token)
-        operators = {
-            "EUREKUBE_SYNC_OWNER": self.program.owner,
-            "EUREKUBE_SYNC_EUREKA_URL": f"{self.program.eureka.url}/eureka",
-        }
-        return subprocess.run(
-            [Path(sys.executable).with_name("eurekube-sync"), *arguments],
-            env={
-                **{
-                    name: value
-                    for name, value in os.environ.items()
-                    if not name.startswith("EUREKUBE_SYNC_")
-                },
-                **({} if as_developer else operators),
-                "EUREKUBE_SYNC_DEBUG": "1",
-                "KUBECONFIG": str(kubeconfig),
-            },
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        variables = forked.environment(EUREKUBE_SYNC_DEBUG="1", KUBECONFIG=str(kubeconfig))
+        if not as_developer:
+            variables["EUREKUBE_SYNC_OWNER"] = self.program.owner
+            variables["EUREKUBE_SYNC_EUREKA_URL"] = f"{self.program.eureka.url}/eureka"
+        return forked.run(arguments, variables, timeout=300)
 
     def says(self, shown: str, sentences: tuple[str, ...]) -> None:
         words = " ".join(shown.split())
