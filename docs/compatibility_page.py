@@ -64,8 +64,7 @@ The unit tests run on these in plain `tox`.
 
 | Python | packages | environment |
 |---|---|---|
-| 3.11 | the lowest that `pyproject.toml` allows | `unit-lowest` |
-| 3.11 | `constraints.lock` | `coverage` |
+| 3.11 | the lowest that `pyproject.toml` allows | `coverage` |
 | {image}, the image's | `constraints.lock` | `unit-image` |
 | {newest_python} | the newest | `unit-newest` |
 """

@@ -14,6 +14,7 @@ import requests
 import yaml
 
 from tests.datapath.instances import register, set_down, wait_for_list
+from tests.docs.test_documentation import blocks, section
 from tests.integration.program import Program
 from tests.servers.caller import PodCaller
 from tests.servers.data_path import FIRST, NODE, POD, POD_ADDRESS, SECOND, DataPath
@@ -22,7 +23,6 @@ from tests.servers.kube import KubernetesServers
 from tests.servers.namespaces import Forwarder
 from tests.servers.spring_reader import SpringReader
 from tests.servers.world import KubernetesWorld
-from tests.unit.docs.test_documentation import blocks, section
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.servers

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.docs.test_documentation import blocks
+from tests.docs.test_documentation import blocks
 
 PAGE = Path(__file__).parents[2] / "docs" / "install.md"
 FORBIDDEN = ("string", "io", "os", "math", "debug", "package", "require", "python")

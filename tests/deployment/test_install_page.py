@@ -18,13 +18,13 @@ from eurekube_sync.desired.scope import ALLOWED_APPS, ALLOWED_HOSTS
 from tests.deployment.conftest import Helm, remove_namespace
 from tests.deployment.rendered import NAME, NAMESPACE, ROOT, of_kind, shipped
 from tests.deployment.rights import PATHS, SERVICE_ACCOUNT
+from tests.docs.test_documentation import blocks, section
 from tests.integration.hand_made import make_app, make_namespace, remove_app
 from tests.integration.program import Registry
 from tests.servers.eureka import EurekaServer
 from tests.servers.go_builds import helm, kubernetes
 from tests.servers.kubelet import Kubelet
 from tests.servers.world import KubernetesWorld
-from tests.unit.docs.test_documentation import blocks, section
 
 pytestmark = pytest.mark.servers
 PAGE = (ROOT / "docs" / "install.md").read_text()

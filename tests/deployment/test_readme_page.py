@@ -20,6 +20,8 @@ import yaml
 
 from eurekube_sync.desired.scope import ALLOWED_APPS
 from tests.deployment.rendered import ROOT
+from tests.docs.test_addresses import REPOSITORY
+from tests.docs.test_documentation import blocks, command_lines, section
 from tests.integration.conftest import install_crd, remove_syncers
 from tests.integration.hand_made import remove_app
 from tests.integration.program import CountingProxy, Program, Registry
@@ -27,8 +29,6 @@ from tests.servers.eureka import EurekaServer
 from tests.servers.go_builds import kubernetes
 from tests.servers.kube import KubernetesServers
 from tests.servers.world import KubernetesWorld
-from tests.unit.docs.test_addresses import REPOSITORY
-from tests.unit.docs.test_documentation import blocks, command_lines, section
 
 pytestmark = pytest.mark.servers
 PAGE = (ROOT / "README.md").read_text()

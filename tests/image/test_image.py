@@ -15,6 +15,7 @@ import yaml
 
 from eurekube_sync import __version__
 from eurekube_sync.controller.exit_codes import ExitCode
+from tests.docs.test_documentation import blocks, section
 from tests.image.containers import BASE, IMAGE, ROOT, Containers, install_tools
 from tests.integration.conftest import install_crd, remove_syncers
 from tests.integration.hand_made import make_app, make_namespace, make_syncer
@@ -23,7 +24,6 @@ from tests.servers.eureka import EurekaServer
 from tests.servers.kube import KubernetesServers
 from tests.servers.process import temporary_directory
 from tests.servers.world import KubernetesWorld
-from tests.unit.docs.test_documentation import blocks, section
 
 pytestmark = pytest.mark.servers
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -1,5 +1,6 @@
-"""Records of passes: `--from` makes each pass again as it was, their folder is limited, and they
-hold no secret."""
+"""Records of passes: `--from` makes a pass again, their folder is limited, and they hold no secret.
+
+That each pass decides the same when it is made again, the simulation checks in every story."""
 
 from __future__ import annotations
 
@@ -27,21 +28,10 @@ from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.controller.record import Hiding, decisions
 from eurekube_sync.model.errors import ConfigurationError
 from tests.in_process.workers import InTurn
-from tests.simulation.chance import story
-from tests.simulation.run import run
-from tests.simulation.tale import tell
 from tests.simulation.town import Town
 
 MORNING = datetime(2027, 1, 15, 9, tzinfo=UTC)
 PLANTED = "hunter2-s3cr3t"
-
-
-@pytest.mark.parametrize("seed", range(1000, 1025))
-def test_a_pass_that_is_made_again_from_its_record_decides_the_same(seed: int) -> None:
-    """The simulation checks it in every story: lists fail or are cut, Eureka cannot be read,
-    removals are held, pods end, several servers and several processes are at work."""
-    verdict = run(story(seed))
-    assert verdict.kept, tell(verdict)
 
 
 @pytest.fixture(autouse=True)

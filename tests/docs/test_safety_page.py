@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "safety.md"
 TEXT = PAGE.read_text()
 _FILE = re.compile(r"`([\w/]+\.py)`: (.+)")

@@ -16,7 +16,7 @@ from eurekube_sync.manifests.documents import Severity
 from eurekube_sync.model.imports import IMPORT
 from tests.cases import manifest_of, validate_object
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 SPECS = {kind: object_schema(kind)["properties"]["spec"] for kind in FILE_NAMES}
 SPEC, IMPORTS = SPECS.values()
 

@@ -16,7 +16,7 @@ from eurekube_sync.model.docs import help_on
 from eurekube_sync.model.reasons import Reason, Topic
 from eurekube_sync.model.sources import Server
 
-PAGE = Path(__file__).parents[3] / "docs" / "troubleshooting.md"
+PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
 TEXT = PAGE.read_text()
 
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from tests.unit.docs.test_documentation import ROOT
-from tests.unit.docs.test_safety_page import defined_in, named_tests
+from tests.docs.test_documentation import ROOT
+from tests.docs.test_safety_page import defined_in, named_tests
 
 TEXT = (ROOT / "docs" / "security.md").read_text()
 _CODE = re.compile(r"`([a-z_/]+)\.([A-Za-z_.]+)`")

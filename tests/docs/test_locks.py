@@ -10,7 +10,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROMISED = [
     Requirement(text)
@@ -20,7 +20,7 @@ PROMISED = [
 
 @pytest.mark.parametrize("promised", PROMISED, ids=str)
 def test_each_lower_bound_is_tested(promised: Requirement) -> None:
-    """`tox -e unit-lowest` installs this lock. `tox -e lock` writes it after a change of a
+    """`tox -e coverage` installs this lock. `tox -e lock` writes it after a change of a
     bound."""
     lines = (ROOT / "lowest.lock").read_text(encoding="utf-8").splitlines()
     (locked,) = [line for line in lines if line.startswith(f"{promised.name}==")]

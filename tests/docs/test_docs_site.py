@@ -16,7 +16,7 @@ from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.explain.links import Check
 from eurekube_sync.model.docs import SITE, page
 from eurekube_sync.model.reasons import Reason
-from tests.unit.docs.test_documentation import ROOT
+from tests.docs.test_documentation import ROOT
 
 RULES = ROOT / "cronjob" / "monitoring" / "rules.yml"
 DASHBOARD = ROOT / "cronjob" / "monitoring" / "dashboard.json"

@@ -20,7 +20,7 @@ from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.manifests.documents import Severity
 from eurekube_sync.manifests.validation import validate_text
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 IN_THE_ROOT = (
     "README.md",
     "CONTRIBUTING.md",

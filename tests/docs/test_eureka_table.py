@@ -7,7 +7,7 @@ import ast
 import re
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "eureka.md"
 TEXT = PAGE.read_text()
 FOLDERS = ("contract", "integration")

@@ -9,7 +9,7 @@ import tomllib
 
 import yaml
 
-from tests.unit.docs.test_documentation import ROOT
+from tests.docs.test_documentation import ROOT
 
 URLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
 REPOSITORY: str = URLS["Repository"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.readers.cases import CASES, CHANGES, DIFFERENCES, READERS, longest
 
-PAGE = (Path(__file__).parents[3] / "docs" / "readers.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "readers.md").read_text()
 
 
 def tables() -> list[list[list[str]]]:
