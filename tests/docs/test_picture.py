@@ -7,8 +7,6 @@ import re
 import runpy
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 COMMAND = "python docs/picture.py"
 _LINE = re.compile(r'<text [^>]*clip-path="url\(#[\w-]+-line-(\d+)\)">(.*?)</text>')
@@ -22,7 +20,6 @@ def shown(svg: str) -> list[str]:
     return [lines[number] for number in sorted(lines) if lines[number]]
 
 
-@pytest.mark.loopback
 def test_the_picture_is_what_the_program_prints() -> None:
     """The command that makes the picture prints the same text when it runs again."""
     console = runpy.run_path(str(ROOT / "docs" / "picture.py"))["draw"]()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.desired.claims import NotServed, Serving
+from eurekube_sync.desired.claims import Kept, Leaving, NotServed, Serving
 from eurekube_sync.desired.instance import Builder, Site
 from eurekube_sync.desired.resolve import better
 from eurekube_sync.desired.spec import parse
@@ -130,6 +130,18 @@ def test_of_two_pods_at_one_address_the_ready_one_wins_then_the_first() -> None:
     )
     assert better(old, new) is better(new, old) is new
     assert better(other, new) is better(new, other) is new
+
+
+def test_of_two_pods_at_one_address_the_one_that_serves_wins() -> None:
+    """Wanted before kept before leaving: an unclear one may serve, and one that ends soon will
+    not."""
+    build = builder()
+    wanted = build.wanted(build.key("rating", site()), site(), up=False, why="a")
+    kept = Kept(why="not known", host="10.0.0.1", port=8080)
+    leaving = Leaving(why="terminates", terminating=True)
+    assert better(wanted, kept) is better(kept, wanted) is wanted
+    assert better(kept, leaving) is better(leaving, kept) is kept
+    assert better(wanted, leaving) is better(leaving, wanted) is wanted
 
 
 # --- How much metadata ----------------------------------------------------------------------------
