@@ -109,6 +109,8 @@ OTHER_PROGRAMS = (SIMULATION | INSTALLING | RELEASES) | frozenset(
         "--strict",
         "--minutes",
         "--sizes",
+        "--rounds",
+        "--no-loop",
         "--functions",
         "--embedded",
         "--type",
