@@ -101,6 +101,7 @@ class EarlierClaims:
         known = self.specs.get(syncer.ref)
         if known is not None and known[0] is syncer:
             return known[1]
+        self.made.pop(syncer.ref, None)  # was made of the syncer as it was
         spec = _read(syncer)
         self.specs[syncer.ref] = (syncer, spec)
         return spec
@@ -296,8 +297,6 @@ def _serve_again(
     Services and these slices. Raises SourceUnknown."""
     ref = syncer.ref
     known = earlier.made.pop(ref, None)
-    if known is not None and known.syncer is not syncer:
-        known = None
     there = catalog.data
     all_services = there.services
     if known is not None and known.all_services is all_services:

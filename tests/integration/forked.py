@@ -1,7 +1,8 @@
 """Single passes of the program, each in a process of its own that is forked from one which has
 imported the program. That saves half of the processor time of a pass: the other half is the pass.
 
-`tests/command` and all daemons start the program as a user does."""
+They run this checkout, and those of one pytest worker have one hash seed. `tests/command` and all
+daemons start the installed program as a user does."""
 
 from __future__ import annotations
 

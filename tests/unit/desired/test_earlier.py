@@ -204,3 +204,15 @@ def test_a_syncer_that_is_gone_is_forgotten() -> None:
     claimed(earlier, of_the_article(syncers=listed(SYNCERS[1:])))
     assert set(earlier.made) == {YOUNGER}
     assert serving(claimed(earlier, of_the_article())).verdicts is not serving(first).verdicts
+
+
+def test_what_was_made_of_a_syncer_that_became_invalid_is_forgotten() -> None:
+    """It would keep the lists of that pass in memory for as long as the syncer is invalid."""
+    earlier = EarlierClaims()
+    claimed(earlier, of_the_article())
+    assert REF in earlier.made
+    invalid = (syncer(nosuch=1), SYNCERS[1])
+    desired = claimed(earlier, replace(of_the_article(), syncers=listed(invalid)))
+    assert isinstance(desired.claims[REF], NotServed)
+    assert REF not in earlier.made
+    serving(claimed(earlier, of_the_article()))
