@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,22 +11,11 @@ import pytest
 from tests.compatibility.rows import ROWS, Row
 from tests.contract.otherwise import LINES as OTHERWISE
 from tests.contract.otherwise import Otherwise
+from tests.docs.programs import program
 from tests.servers.eureka_lines import LINES
 
 ROOT = Path(__file__).parents[2]
 RESULT = ROOT / "docs" / "compatibility.json"
-
-
-def page_module() -> ModuleType:
-    """docs/compatibility_page.py, which belongs to no package."""
-    found = importlib.util.spec_from_file_location(
-        "compatibility_page", RESULT.with_name("compatibility_page.py")
-    )
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
 
 
 def kept() -> dict[str, Any]:
@@ -39,7 +26,7 @@ def kept() -> dict[str, Any]:
 
 def test_the_page_is_made_from_the_result() -> None:
     """After a run, or a change of a table: `python -m docs.compatibility_page`."""
-    page = page_module()
+    page = program("compatibility_page")
     assert page.PAGE.read_text() == page.page()
 
 
@@ -65,7 +52,7 @@ def test_every_difference_is_of_a_line() -> None:
 
 def test_the_readme_names_the_servers_of_the_matrix() -> None:
     readme = (ROOT / "README.md").read_text().splitlines()
-    for server, text in page_module().needs().items():
+    for server, text in program("compatibility_page").needs().items():
         assert f"| {server} | {text} |" in readme
 
 

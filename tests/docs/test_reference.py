@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,20 +13,11 @@ from eurekube_sync.manifests.crd import FILE_NAMES, object_schema
 from eurekube_sync.manifests.documents import Severity
 from eurekube_sync.model.imports import IMPORT
 from tests.cases import manifest_of, validate_object
+from tests.docs.programs import program
 
 ROOT = Path(__file__).parents[2]
 SPECS = {kind: object_schema(kind)["properties"]["spec"] for kind in FILE_NAMES}
 SPEC, IMPORTS = SPECS.values()
-
-
-def reference() -> ModuleType:
-    """docs/reference.py, which belongs to no package."""
-    found = importlib.util.spec_from_file_location("reference", ROOT / "docs" / "reference.py")
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
 
 
 def fields(schema: Any, path: str = "spec") -> Iterator[tuple[str, Any]]:
@@ -41,7 +30,7 @@ def fields(schema: Any, path: str = "spec") -> Iterator[tuple[str, Any]]:
 @pytest.mark.parametrize("kind", FILE_NAMES)
 def test_the_page_is_what_the_crd_says(kind: str) -> None:
     """A change of the CRD needs `python docs/reference.py`."""
-    module = reference()
+    module = program("reference")
     assert module.PAGES[kind].read_text(encoding="utf-8") == module.page(kind)
 
 
@@ -55,7 +44,7 @@ def test_the_page_is_what_the_crd_says(kind: str) -> None:
 )
 def test_each_field_has_its_meaning_and_an_example(path: str, field: Any) -> None:
     """They are in the CRD's description, which `kubectl explain` also shows."""
-    meaning, _, example = reference()._described(field)
+    meaning, _, example = program("reference")._described(field)
     assert meaning
     assert (example[:1], example[-1:]) == ("`", "`"), path
 
@@ -63,14 +52,18 @@ def test_each_field_has_its_meaning_and_an_example(path: str, field: Any) -> Non
 @pytest.mark.parametrize("name", list(IMPORTS["properties"]))
 def test_the_example_of_a_field_of_an_import_would_be_taken(name: str) -> None:
     """It is valid alone."""
-    example = yaml.safe_load(reference()._described(IMPORTS["properties"][name])[2].strip("`"))
+    example = yaml.safe_load(
+        program("reference")._described(IMPORTS["properties"][name])[2].strip("`")
+    )
     assert validate_object(manifest_of({name: example}, IMPORT)) == ()
 
 
 @pytest.mark.parametrize("name", list(SPEC["properties"]))
 def test_the_example_of_a_field_would_be_taken(name: str) -> None:
     """It is valid in one of the two modes."""
-    example = yaml.safe_load(reference()._described(SPEC["properties"][name])[2].strip("`"))
+    example = yaml.safe_load(
+        program("reference")._described(SPEC["properties"][name])[2].strip("`")
+    )
     specs = [
         {"selector": {"app": "rating"}, "mode": mode, name: example} for mode in ("pod", "service")
     ]

@@ -4,10 +4,8 @@ reasons."""
 from __future__ import annotations
 
 import ast
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import eurekube_sync
 from eurekube_sync.controller.exit_codes import CODES
@@ -15,21 +13,10 @@ from eurekube_sync.explain.links import Check, Finding, Grade
 from eurekube_sync.model.docs import help_on
 from eurekube_sync.model.reasons import Reason, Topic
 from eurekube_sync.model.sources import Server
+from tests.docs.programs import program
 
 PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
 TEXT = PAGE.read_text()
-
-
-def page_module() -> ModuleType:
-    """docs/troubleshooting_page.py, which belongs to no package."""
-    found = importlib.util.spec_from_file_location(
-        "troubleshooting_page", PAGE.with_name("troubleshooting_page.py")
-    )
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
 
 
 def named_in_code() -> Iterator[Reason]:
@@ -47,7 +34,7 @@ def named_in_code() -> Iterator[Reason]:
 
 def test_the_page_is_up_to_date() -> None:
     """A change of a table needs `python docs/troubleshooting_page.py`."""
-    assert page_module().page().rstrip("\n") + "\n" == TEXT
+    assert program("troubleshooting_page").page().rstrip("\n") + "\n" == TEXT
 
 
 def test_the_code_gives_every_reason() -> None:

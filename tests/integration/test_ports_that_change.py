@@ -8,13 +8,9 @@ Service's port was renamed."""
 from __future__ import annotations
 
 import contextlib
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +18,7 @@ import requests
 
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.http import Request
+from tests.integration import forked
 from tests.integration.hand_made import make_namespace, slices_of, syncers_of
 from tests.integration.program import CountingProxy, Program, Registry
 from tests.servers.eureka import EurekaServer
@@ -116,22 +113,14 @@ def ready(world: KubernetesWorld) -> tuple[str, str]:
 
 def explain(program: Program) -> str:
     """What `explain` says of the syncer, in one line."""
-    done = subprocess.run(
-        [Path(sys.executable).with_name("eurekube-sync"), "explain", f"{NAMESPACE}/rating"],
-        env={
-            **{
-                name: value
-                for name, value in os.environ.items()
-                if not name.startswith("EUREKUBE_SYNC_")
-            },
-            "EUREKUBE_SYNC_OWNER": program.owner,
-            "EUREKUBE_SYNC_EUREKA_URL": f"{program.eureka.url}/eureka",
-            "KUBECONFIG": str(program.folder / "kubeconfig"),
-        },
-        capture_output=True,
-        text=True,
+    done = forked.run(
+        ["explain", f"{NAMESPACE}/rating"],
+        forked.environment(
+            EUREKUBE_SYNC_OWNER=program.owner,
+            EUREKUBE_SYNC_EUREKA_URL=f"{program.eureka.url}/eureka",
+            KUBECONFIG=str(program.folder / "kubeconfig"),
+        ),
         timeout=300,
-        check=False,
     )
     return " ".join(done.stdout.split())
 

@@ -10,14 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +21,7 @@ import requests
 import yaml
 
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
+from tests.integration import forked
 from tests.integration.program import Program, Registry
 from tests.servers.eureka import EurekaServer
 from tests.servers.spring_reader import SpringReader
@@ -114,28 +111,14 @@ def _advice(program: Program, registry: Registry) -> dict[str, dict[str, Any]]:
     kubeconfig = write_kubeconfig(
         program.folder / "check", url=program.kubernetes.url, token=program.token
     )
-    ended = subprocess.run(
-        [
-            Path(sys.executable).with_name("eurekube-sync"),
-            "check",
-            "--lock=off",
-            f"--interval={INTERVAL:g}s",
-            "--output=json",
-        ],
-        env={
-            **{
-                name: value
-                for name, value in os.environ.items()
-                if not name.startswith("EUREKUBE_SYNC_")
-            },
-            "EUREKUBE_SYNC_OWNER": program.owner,
-            "EUREKUBE_SYNC_EUREKA_URL": registry.url,
-            "KUBECONFIG": str(kubeconfig),
-        },
-        capture_output=True,
-        text=True,
+    ended = forked.run(
+        ["check", "--lock=off", f"--interval={INTERVAL:g}s", "--output=json"],
+        forked.environment(
+            EUREKUBE_SYNC_OWNER=program.owner,
+            EUREKUBE_SYNC_EUREKA_URL=registry.url,
+            KUBECONFIG=str(kubeconfig),
+        ),
         timeout=300,
-        check=False,
     )
     assert ended.stdout, ended.stderr
     found = [one for one in json.loads(ended.stdout)["findings"] if one["check"] == "PodEnd"]
