@@ -11,10 +11,11 @@ from concurrent import futures
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from eurekube_sync.adapters.clock import unix_time
 from eurekube_sync.adapters.threads import in_side_thread
@@ -49,8 +50,7 @@ _WITHOUT_ANSWER = 64 * 1024 * 1024  # bytes of memory that the program needs bes
 _TIMES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Tries:  # safe in several threads
+class Tries(Struct, frozen=True):  # safe in several threads
     clock: Clock
     random: Random
     limit: TimeLimit  # no try lasts longer than what is left of it

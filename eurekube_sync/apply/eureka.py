@@ -8,7 +8,6 @@ and singly if the batch gives no clear answer."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from math import inf
 from operator import attrgetter
@@ -30,6 +29,7 @@ from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, Ob
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ports import Batched, Batches, Clock, Dated, Registry, Workers
 from eurekube_sync.model.sources import Cause
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import Unread
 
 A = TypeVar("A")

@@ -7,8 +7,9 @@ read for five minutes. To close a gate again would make the pod unready inside t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
+
+from msgspec import Struct
 
 from eurekube_sync.apply.eureka import Applier, Reading
 from eurekube_sync.apply.kubernetes import failure
@@ -33,6 +34,7 @@ from eurekube_sync.model.ownership import Ownership, pod_uid_of
 from eurekube_sync.model.ports import Cluster, Workers
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Obstacle, Plan
@@ -40,8 +42,7 @@ from eurekube_sync.plan.value import Obstacle, Plan
 _LONGEST_UNKNOWN = 300  # seconds that a rollout waits for a registry that cannot be read
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class Opening(Struct, frozen=True, kw_only=True):
     """A gate to open."""
 
     pod: PodReadiness

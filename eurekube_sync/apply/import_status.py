@@ -12,7 +12,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
 
 from eurekube_sync.apply.conditions import (
     Aspect,
@@ -43,13 +44,13 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import counted, listed, one_or_more, some_of
 
 _MOST_REASONS = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportResult:
+class ImportResult(Struct, frozen=True, kw_only=True):
     """What a pass found, planned and did for imports."""
 
     claims: Mapping[ImportRef, ImportClaim]

@@ -4,9 +4,10 @@ next pass tries it again."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from eurekube_sync.apply.kubernetes import failure
 from eurekube_sync.apply.leases import in_turn
@@ -30,8 +31,7 @@ from eurekube_sync.plan.imports import ImportWork, ServiceWrite
 from eurekube_sync.plan.packing import SliceWrite, Verb
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportOutcome:
+class ImportOutcome(Struct, frozen=True, kw_only=True):
     """What became of the writes of one import."""
 
     claim: Importing
@@ -157,8 +157,7 @@ def count_of(
 Outcomes: TypeAlias = Mapping[ImportRef, ImportOutcome]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportSettling:
+class ImportSettling(Struct, frozen=True, kw_only=True):
     """The last writes of one import."""
 
     import_: ImportObject

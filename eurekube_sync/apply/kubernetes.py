@@ -5,10 +5,11 @@ again by the next pass."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from eurekube_sync.apply.leases import in_turn
 from eurekube_sync.apply.status import (
@@ -87,8 +88,7 @@ def put_finalizers_on(
     return barred, tuple(errors)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Write:
+class Write(Struct, frozen=True, kw_only=True):
     """The writes of one syncer."""
 
     syncer: SyncerObject

@@ -10,8 +10,9 @@ itself be failing."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias, TypeVar
+
+from msgspec import Struct, field
 
 from eurekube_sync.apply.conditions import Aspect, conditions
 from eurekube_sync.apply.tally import PassResult, Tally, tallies
@@ -34,6 +35,7 @@ from eurekube_sync.model.kubernetes import (
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sanitize import printable
 from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import counted
 from eurekube_sync.observe.eureka import Observed
 
@@ -77,8 +79,7 @@ _OTHERS_WORDS = frozenset({Reason.PARTLY_FAILED, Reason.LAST_INSTANCE_LOST})
 """Reasons whose message may end in the words of a server."""
 
 
-@dataclass(slots=True)
-class Recoveries:
+class Recoveries(Struct):
     """The outages that this process saw, until each has stayed away."""
 
     # Good passes in a row, before this one.
@@ -114,8 +115,7 @@ Basis: TypeAlias = tuple[Claim, Mapping[InstanceKey, InstanceStatus]]
 """The claim, and the registered instances."""
 
 
-@dataclass(slots=True)
-class EarlierStatuses:
+class EarlierStatuses(Struct):
     """The syncers whose status the last pass computed, and that may not have changed since. Each
     pass changes it."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from eurekube_sync.apply.lost import Lost
 from eurekube_sync.brake.holds import Held, Hold
@@ -28,8 +29,7 @@ _NOT_DONE = {
 Registered = dict[InstanceKey, InstanceStatus]  # the instances of one syncer in Eureka
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """What a pass gathered about one syncer."""
 
     registered: Registered = field(default_factory=dict)
@@ -56,8 +56,7 @@ class Tally:
         return list(self.registered.values()).count(status)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassResult:
+class PassResult(Struct, frozen=True, kw_only=True):
     """What a pass found, planned and did, as far as statuses need it. Times in seconds."""
 
     desired: Desired

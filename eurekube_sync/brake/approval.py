@@ -7,9 +7,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
+
+from msgspec import Struct
 
 from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.eureka import InstanceKey
@@ -23,8 +24,7 @@ _RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)
 _PLAN_ID = re.compile(r"[0-9a-f]{12}")
 
 
-@dataclass(frozen=True, slots=True)
-class PlanId:
+class PlanId(Struct, frozen=True):
     """Releases exactly the set of removals with this checksum: all held ones, or all planned
     ones."""
 

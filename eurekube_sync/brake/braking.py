@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from eurekube_sync.brake.approval import approved_by
 from eurekube_sync.brake.confirm import (
@@ -32,6 +33,7 @@ from eurekube_sync.model.kubernetes import Pods, SyncerRef
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Source, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.kubernetes import pod_gone
@@ -42,8 +44,7 @@ _AT_ONCE = frozenset({Grounds.DUPLICATE, Grounds.REPLACED})
 REPLACED: callers would reach another pod."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Braked:
+class Braked(Struct, frozen=True, kw_only=True):
     """The plan after the brake."""
 
     plan: Plan  # with a renewal in place of each held removal

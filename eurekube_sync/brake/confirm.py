@@ -16,7 +16,6 @@ second pass can confirm it; and only a pass that saw that the syncer was missing
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from math import inf
 from types import MappingProxyType
 from typing import Protocol, TypeAlias
@@ -28,6 +27,7 @@ from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import counted, one_or_more
 from eurekube_sync.plan.value import checksum
 

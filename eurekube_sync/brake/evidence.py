@@ -6,8 +6,9 @@ is not may be a lost node."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from eurekube_sync.model.actions import Grounds, Removal, Update
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
@@ -53,8 +54,7 @@ class Advice(StrEnum):
     UNKNOWN = ("Unknown", "look at the pods before you approve")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Evidence(Struct, frozen=True, kw_only=True):
     """How many pods of some held removals run, and what that says."""
 
     counts: Mapping[PodState, int]  # of each state; their sum is the number of removals

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 from eurekube_sync.brake.approval import PlanId
 from eurekube_sync.brake.evidence import SYNCER_MISSING, Evidence, PodState, evidence_of
@@ -13,6 +14,7 @@ from eurekube_sync.model.actions import Cancel, Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import Pods, SyncerRef
 from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import counted, one_or_more
 from eurekube_sync.plan.value import Plan, removal_id, renewed_instead
 
@@ -20,8 +22,7 @@ R = TypeVar("R", bound=Removal)
 _MOST_TEXTS = 3  # of holds in one sentence
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrakeLimits:
+class BrakeLimits(Struct, frozen=True, kw_only=True):
     """The thresholds of the brake."""
 
     loss_percent: float = 30.0  # of all UP instances that we own, or of those of one app ...
@@ -37,8 +38,7 @@ class BrakeLimits:
     removals."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Brake:
+class Brake(Struct, frozen=True, kw_only=True):
     """The brake of one pass: the limits, and what was released, seen before or read for it."""
 
     limits: BrakeLimits = field(default_factory=BrakeLimits)
@@ -81,8 +81,7 @@ def seen_as(removal: Removal, *, dead: bool) -> str:
     return str(removal.key)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
+class Hold(Struct, frozen=True, kw_only=True):
     """Removals that are held for one reason."""
 
     reason: Reason  # of HOLD_REASONS
@@ -140,8 +139,7 @@ class Hold:
         return replace(self, removals=tuple(left))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class Held(Struct, frozen=True, kw_only=True):
     """All held removals of a pass; each is in one hold."""
 
     plan_id: str  # for `run --approve`: a checksum over these removals alone

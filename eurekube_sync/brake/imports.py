@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from eurekube_sync.brake.approval import approved_by
 from eurekube_sync.brake.confirm import (
@@ -39,8 +40,7 @@ IMPORT_HOLD_REASONS = (
 _NOUNS = Nouns(instance="endpoint", app="import", syncer="import")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Doubts:
+class Doubts(Struct, frozen=True, kw_only=True):
     """What may keep an instance from Eureka's list although it lives."""
 
     age: float | None  # of the registry, in seconds; None: it gives no time of registration
@@ -53,8 +53,7 @@ def is_young(age: float | None) -> bool:
     return age is not None and age < YOUNG
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrakedImports:
+class BrakedImports(Struct, frozen=True, kw_only=True):
     """The plan after the brake."""
 
     plan: ImportPlan

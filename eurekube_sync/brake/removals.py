@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from eurekube_sync.brake.braking import apply_brake
 from eurekube_sync.brake.holds import Brake, Held, hold_back
@@ -28,6 +29,7 @@ from eurekube_sync.model.actions import (
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of, syncer_of
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.duplicates import lacks
 from eurekube_sync.plan.former import not_moved
@@ -39,8 +41,7 @@ _Add: TypeAlias = tuple[SyncerRef, Instance]
 """An instance that should be UP, with the syncer that wants it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Removals:
+class Removals(Struct, frozen=True, kw_only=True):
     """The part of a plan that is left after its adds."""
 
     plan: Plan  # with a renewal in place of each held removal

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from eurekube_sync.brake.holds import BrakeLimits, Hold
 from eurekube_sync.model.actions import Grounds, Removal
@@ -34,8 +35,7 @@ class Nouns(NamedTuple):
 OF_EXPORTS = Nouns()
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots: it keeps what it counted
-class Scales:
+class Scales(Struct, frozen=True, kw_only=True, dict=True):
     """The numbers against which removals are weighed. Of imports, an app is the import itself, and
     an instance is an endpoint in its slices."""
 

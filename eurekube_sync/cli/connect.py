@@ -11,12 +11,12 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import field
 
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
 from eurekube_sync.adapters.kubernetes.connection import Connection
@@ -50,6 +50,7 @@ from eurekube_sync.model.ownership import NO_FORMER, Former
 from eurekube_sync.model.ports import Clock, LockStore, Registry
 from eurekube_sync.model.sanitize import printable
 from eurekube_sync.model.sources import Server
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import counted
 from eurekube_sync.observe.eureka import OwnWrites
 
@@ -63,8 +64,7 @@ _ASK_TIMEOUT = 2.0
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Installation(EurekaAccess):
+class Installation(EurekaAccess, frozen=True, kw_only=True):
     """The owner, the scope, both servers, and how to call them. Times in seconds."""
 
     owner: str = ""

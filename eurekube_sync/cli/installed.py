@@ -11,11 +11,11 @@ import os
 import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast
 
 import click
 from click.core import ParameterSource
+from msgspec import Struct, field
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.kubernetes.connection import Connection
@@ -35,6 +35,7 @@ from eurekube_sync.cli.values import Value
 from eurekube_sync.controller.look import Deployed
 from eurekube_sync.model.errors import SourceUnknown
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import one_or_more
 
 INSTALLED_IN = "eurekube-sync"  # the namespace in the shipped manifests
@@ -70,8 +71,7 @@ _PLACEHOLDERS: Mapping[str, Any] = {
 Choice: TypeAlias = Literal["auto", "off"] | tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Installed:
+class Installed(Struct, frozen=True, kw_only=True):
     """What a command found in the cluster before its own work."""
 
     connection: Connection  # for its work, too: a program for credentials may ask a person
@@ -179,8 +179,7 @@ def _tell(installed: Installed) -> None:
         _log.warning("%s", note)
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
+class _Given(Struct, frozen=True):
     """The options as a person gave them, by the command line or by variables."""
 
     command: click.Command
@@ -325,8 +324,7 @@ def _chosen(fitting: Sequence[_Settings], given: _Given, none: Installed) -> Ins
     return replace(none, notes=(*none.notes, note))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Settings:
+class _Settings(Struct, frozen=True, kw_only=True):
     """The settings of one installation, as `run` reads them."""
 
     workload: Workload

@@ -12,7 +12,6 @@ import secrets
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from math import inf
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import msgspec
+from msgspec import Struct
 
 from eurekube_sync import __version__
 from eurekube_sync.adapters.clock import Moment, SavedClock
@@ -47,6 +47,7 @@ from eurekube_sync.model.errors import ConfigurationError, RegistryError
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL, InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ports import Clock, EurekaServer, Registry, Workers
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import rfc_3339
 from eurekube_sync.observe.eureka import LastSeen, OwnWrites, Write
 
@@ -61,8 +62,7 @@ _DAMAGED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, OSEr
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
+class Remembered(Struct, frozen=True, kw_only=True):
     """What the process remembered of earlier passes. Times in monotonic seconds."""
 
     writes: tuple[tuple[float, int, dict[str, Any]], ...] = ()
@@ -77,8 +77,7 @@ class Remembered:
     last_up: frozenset[InstanceKey] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Record(Struct, frozen=True, kw_only=True):
     """One pass: all that it read, and its decisions for people."""
 
     format: str
@@ -277,8 +276,7 @@ class Recorder:
                     left = -1
 
 
-@dataclass(frozen=True, slots=True)
-class RecordFile:
+class RecordFile(Struct, frozen=True):
     """The file of a record, and the time in its name."""
 
     path: Path
@@ -346,8 +344,7 @@ def _files(folder: Path) -> list[RecordFile]:
 # --- The same pass once more ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedPass:
+class RecordedPass(Struct, frozen=True, kw_only=True):
     """A record, and the world in which its pass can be made again. No server is called."""
 
     record: Record

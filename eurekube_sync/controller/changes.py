@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from eurekube_sync.apply.status import GOOD_PASSES
 from eurekube_sync.controller.diagnosis import (
@@ -48,16 +49,14 @@ class Ended(NamedTuple):
         return f"{again}, after {lasted}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class News(Struct, frozen=True, kw_only=True):
     """What a pass has to tell of problems."""
 
     began: tuple[Problem, ...]
     ended: tuple[Ended, ...]
 
 
-@dataclass(slots=True)
-class _Told:
+class _Told(Struct):
     """A problem that was told."""
 
     problem: Problem

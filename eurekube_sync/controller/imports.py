@@ -8,7 +8,6 @@ syncers need: leases expire, slices do not.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from math import inf
 
@@ -32,6 +31,7 @@ from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.imports import ImportRef, ImportStatus, ImportWrites
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import newest_renewal
 from eurekube_sync.observe.imports import read_imports, registry_age
 from eurekube_sync.plan.imports import (

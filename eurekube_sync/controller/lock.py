@@ -13,15 +13,17 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from math import inf
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.errors import ClusterConflict, ClusterError, EurekubeError, LockLost
 from eurekube_sync.model.kubernetes import LOCK_SECONDS, FailedPass, GoodPass, LockName, LockRecord
 from eurekube_sync.model.ports import Clock, LockStore
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.struct import replace
 
 log = logging.getLogger(__name__)
 
@@ -34,13 +36,11 @@ PATIENCE = LOCK_SECONDS + 2 * EVERY
 """Seconds that a run without `--daemon` waits. The lock of a killed holder is free by then."""
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """This replica has the lock."""
 
 
-@dataclass(frozen=True, slots=True)
-class HeldBy:
+class HeldBy(Struct, frozen=True):
     """Another replica has the lock."""
 
     holder: str

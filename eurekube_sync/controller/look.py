@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from functools import cached_property
+
+from msgspec import Struct, field
 
 from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
@@ -32,14 +33,14 @@ from eurekube_sync.model.ownership import CLUSTER, OWNER, syncer_of
 from eurekube_sync.model.ports import Details, EurekaServer, LockStore
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from eurekube_sync.model.struct import replace
 
 _UNREAD = frozenset({Reason.REGISTRY_UNKNOWN, Reason.SOURCE_UNKNOWN})
 """Reasons of conditions that say what a pass could not read."""
 Reading = ObservedInstance | Unknown | None  # of an uncached read of one server; None: not there
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deployed:
+class Deployed(Struct, frozen=True, kw_only=True):
     """The installation that was found in the cluster, by what a person pastes; all empty if none
     was."""
 
@@ -48,8 +49,7 @@ class Deployed:
     start: str = ""  # the command that starts it, if it is suspended or scaled to 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LookWorld:
+class LookWorld(Struct, frozen=True, kw_only=True):
     """Everything that a look uses."""
 
     world: World
@@ -60,16 +60,14 @@ class LookWorld:
     offline: bool = False  # it reads saved files in place of the servers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LastPass:
+class LastPass(Struct, frozen=True, kw_only=True):
     """The lock of the installation, which holds its last good pass."""
 
     name: str
     found: LockRecord | Unknown | None  # None: there is no such object
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots: it keeps its index
-class Look:
+class Look(Struct, frozen=True, kw_only=True, dict=True):
     """What a look found."""
 
     report: PassReport  # of the installation's own scope, or of the one namespace that may be read

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
 from math import ceil
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from eurekube_sync.apply.leases import chunks
 from eurekube_sync.controller.changes import News, Standing
@@ -22,12 +23,12 @@ from eurekube_sync.model.errors import LockLost
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.sources import Cause
+from eurekube_sync.model.struct import replace
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
+class Schedule(Struct, frozen=True, kw_only=True):
     """How often to make a pass, and what counts as failure."""
 
     passes: int | None = 1  # None: until a signal

@@ -4,7 +4,8 @@ report."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.imports import ImportOutcome
@@ -42,8 +43,7 @@ from eurekube_sync.plan.imports import ImportPlan, ImportWork
 from eurekube_sync.plan.value import Plan
 
 
-@dataclass(slots=True, kw_only=True)
-class Memory:
+class Memory(Struct, kw_only=True):
     """What a process remembers from pass to pass; times in monotonic seconds. A restart loses it,
     and no promise of safety needs it."""
 
@@ -80,8 +80,7 @@ class Memory:
         self.import_sightings.nothing_seen()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EurekaWorld:
+class EurekaWorld(Struct, frozen=True, kw_only=True):
     """Everything that `keepalive` uses."""
 
     registry: Registry
@@ -93,8 +92,7 @@ class EurekaWorld:
     """Each Eureka server by its address."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class World(EurekaWorld):
+class World(EurekaWorld, frozen=True, kw_only=True):
     """Everything that a pass uses."""
 
     cluster: Cluster
@@ -102,8 +100,7 @@ class World(EurekaWorld):
     imports: ImportWrites | None = None  # None: imports are off
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassSettings:
+class PassSettings(Struct, frozen=True, kw_only=True):
     """How to make a pass; times in seconds. `keepalive` uses only owner, namespaces, dry run and
     deadline."""
 
@@ -133,8 +130,7 @@ class PassSettings:
         return (*self.named, *self.scope.options)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Basis:
+class Basis(Struct, frozen=True, kw_only=True):
     """The plan after the brake, before anything was carried out, and what the brake knew."""
 
     brake: Brake
@@ -144,8 +140,7 @@ class Basis:
     looked: float  # when everything was read, in monotonic seconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportReport:
+class ImportReport(Struct, frozen=True, kw_only=True):
     """What a pass found and did for imports."""
 
     view: ImportView
@@ -172,8 +167,7 @@ class ImportReport:
         return (*failures, *self.errors)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassReport:
+class PassReport(Struct, frozen=True, kw_only=True):
     """What a pass found and did, for the table, the summary line and the exit code."""
 
     settings: PassSettings
@@ -235,8 +229,7 @@ class PassReport:
         return not any(outcome.failed for outcome in self.imports.outcomes.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class Given(Struct, frozen=True, kw_only=True):
     """The values that every step of one pass gets."""
 
     world: World
@@ -247,8 +240,7 @@ class Given:
     same: SameCluster
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Renewed:
+class Renewed(Struct, frozen=True, kw_only=True):
     """What Eureka lists, and the leases that were renewed right after the list."""
 
     applier: Applier
@@ -261,8 +253,7 @@ class Renewed:
     newest first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found(Renewed):
+class Found(Renewed, frozen=True, kw_only=True):
     """The same with what Kubernetes says; later steps replace parts of it."""
 
     view: ClusterView

@@ -11,7 +11,6 @@ changed."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from eurekube_sync.apply.eureka import Applier
@@ -51,6 +50,7 @@ from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import ClusterView, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, Ownership
 from eurekube_sync.model.sources import Complete, Listed, Source, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import Observed, held_by_owners, marked_cluster, observe
 from eurekube_sync.observe.former import NOTHING_TO_MOVE, Judgement
 from eurekube_sync.observe.installations import OtherOwner, other_owners

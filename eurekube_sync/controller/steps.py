@@ -4,7 +4,6 @@ write to Kubernetes. `reconcile` calls them."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
 from functools import partial
 
 from eurekube_sync.apply.eureka import Applier
@@ -45,6 +44,7 @@ from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.model.ownership import CLASS, Ownership, syncer_of
 from eurekube_sync.model.sources import Complete, Source, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import Observed, is_ours, of_doubtful_age
 from eurekube_sync.observe.former import (
     Judgement,

@@ -4,10 +4,11 @@ drain annotations. A catalog is built from complete lists only."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from operator import is_
 from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from eurekube_sync.desired.endpoints import healthy, numbers_of
 from eurekube_sync.desired.selector import Selector
@@ -57,8 +58,7 @@ class Drainer(NamedTuple):
         return f"pod {self.name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drain:
+class Drain(Struct, frozen=True, kw_only=True):
     """Whether an instance is drained."""
 
     by: tuple[Kind, ...] = ()  # in the order of `Kind`; empty if it is not drained

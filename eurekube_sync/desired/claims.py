@@ -6,10 +6,11 @@ each of its endpoints.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
+
+from msgspec import Struct, field
 
 from eurekube_sync.desired.catalog import Drainer, Kind, PodSocket
 from eurekube_sync.desired.spec import Syncer
@@ -19,6 +20,7 @@ from eurekube_sync.model.kubernetes import PodRef, ServedPort, SyncerObject, Syn
 from eurekube_sync.model.ownership import pod_uid_of
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Listed, Proof, Unknown
+from eurekube_sync.model.struct import replace
 
 if TYPE_CHECKING:
     from eurekube_sync.desired.heirs import Heirs  # which is made of claims
@@ -56,8 +58,7 @@ class Rival(NamedTuple):
         return f"syncer {self.syncer} {self.right}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(Struct, frozen=True, kw_only=True):
     """The endpoint is to be registered as this instance."""
 
     instance: Instance
@@ -90,24 +91,21 @@ class Wanted:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverLimit:
+class OverLimit(Struct, frozen=True, kw_only=True):
     """The endpoint is ready, but over its syncer's limit."""
 
     wanted: Wanted
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class Taken(Struct, frozen=True, kw_only=True):
     """Another syncer has the address and registers it."""
 
     wanted: Wanted
     rival: Rival
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leaving:
+class Leaving(Struct, frozen=True, kw_only=True):
     """The endpoint exists, but is no longer to be registered."""
 
     why: str
@@ -116,8 +114,7 @@ class Leaving:
     pod: PodRef | None = None  # of an endpoint that is not ready; None if it has no pod
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Kept(Struct, frozen=True, kw_only=True):
     """Too little is known of the endpoint: its instance is renewed, and no new one is
     registered."""
 
@@ -130,8 +127,7 @@ Found: TypeAlias = Wanted | Leaving | Kept  # the verdicts before syncers and li
 Verdict: TypeAlias = Found | OverLimit | Taken
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Incomplete:
+class Incomplete(Struct, frozen=True, kw_only=True):
     """Why there may be more endpoints than were found, so that no instance is removed for a missing
     endpoint: an address or a slice does not exist yet."""
 
@@ -139,8 +135,7 @@ class Incomplete:
     message: str
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots, for the cached properties
-class Serving:
+class Serving(Struct, frozen=True, kw_only=True, dict=True):
     """The claim of a syncer that can be served."""
 
     syncer: SyncerObject
@@ -249,7 +244,7 @@ class Serving:
     def proven_by(self, proof: Proof) -> Serving:
         """Return this claim with another proof, and with its cached properties."""
         proven = replace(self, proof=proof)
-        vars(proven).update(vars(self), proof=proof)
+        vars(proven).update(vars(self))
         return proven
 
     def with_verdicts(self, changed: Mapping[InstanceKey, Verdict]) -> Serving:
@@ -294,8 +289,7 @@ class Serving:
         return self.unplaced.get(place)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotServed:
+class NotServed(Struct, frozen=True, kw_only=True):
     """The claim of a syncer that is invalid, not granted or has an Unknown source. Its instances
     are kept."""
 
@@ -317,8 +311,7 @@ class NotServed:
         return self.reads_pods
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deleting:
+class Deleting(Struct, frozen=True, kw_only=True):
     """The claim of a syncer that a person deleted. It wants no instance."""
 
     syncer: SyncerObject
@@ -334,8 +327,7 @@ class Deleting:
 Claim: TypeAlias = Serving | NotServed | Deleting
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Desired:
+class Desired(Struct, frozen=True, kw_only=True):
     """All claims of a pass, and further evidence from Kubernetes."""
 
     claims: Mapping[SyncerRef, Claim]
@@ -343,11 +335,9 @@ class Desired:
     syncers: Listed[SyncerObject]  # in a Complete part, an absent syncer was deleted
     living_pods: Mapping[str, Complete[frozenset[str]]] = field(default_factory=dict)
     """UIDs of all pods, for each namespace whose pods were listed completely."""
-    sockets: Callable[[], Mapping[PodSocket, Complete[frozenset[str]]]] = field(
-        default=dict, compare=False
-    )
+    sockets: Callable[[], Mapping[PodSocket, Complete[frozenset[str]]]] = dict
     """Which pods listen at which sockets; computed on the first call."""
-    heirs: Heirs | None = field(default=None, compare=False)
+    heirs: Heirs | None = None
     """The syncers that may want what others give up, and could not be read; None: nobody."""
     crd_installed: float = 0.0  # when the CRD was installed, in Unix seconds; 0 if not read
 

@@ -13,9 +13,10 @@ both. A pod behind several Services has no more endpoints than behind one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import (
@@ -27,6 +28,7 @@ from eurekube_sync.model.kubernetes import (
     ServicePort,
 )
 from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import listed, one_or_more
 
 HTTP = "http"  # the name of the port that is the default
@@ -34,8 +36,7 @@ Numbers: TypeAlias = frozenset[int]  # in place of a port that cannot be resolve
 Identity: TypeAlias = tuple[str, int]  # a pod's UID, or an address without a pod; and a port
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backend:
+class Backend(Struct, frozen=True, kw_only=True):
     """A pod or an address behind a Service, at one number of the port that the syncer asks for."""
 
     services: Sequence[Service]  # sorted by name; several if a pod is behind several

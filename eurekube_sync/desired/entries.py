@@ -4,7 +4,8 @@ cluster."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
 
 from eurekube_sync.desired.instance import Site
 from eurekube_sync.desired.spec import Syncer
@@ -22,12 +23,12 @@ from eurekube_sync.model.kubernetes import (
     ServicePort,
 )
 from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.struct import replace
 
 _HTTP, _HTTPS = 80, 443  # an Ingress is open at these, and says so nowhere
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """A host at which calls for a Service enter the cluster."""
 
     host: str
@@ -36,8 +37,7 @@ class Entry:
     warning: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entries:
+class Entries(Struct, frozen=True, kw_only=True):
     """The entries of one Service, and why there may be more of them, or are none."""
 
     entries: Sequence[Entry] = ()

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from eurekube_sync.desired.instance import Site, family_of
 from eurekube_sync.model.kubernetes import HostPort, PodHost
+from eurekube_sync.model.struct import replace
 
 
 def site_at_host(site: Site, hosts: Mapping[str, PodHost], family: str | None) -> Site | str:

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct, field
 
 from eurekube_sync.desired.claims import every
 from eurekube_sync.desired.endpoints import choose_port, numbers_of
@@ -43,6 +44,7 @@ from eurekube_sync.model.kubernetes import EndpointSlice, Namespace, Service, Se
 from eurekube_sync.model.ownership import CLUSTER
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Listed, Proof, Source, Unknown
+from eurekube_sync.model.struct import replace
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -64,16 +66,14 @@ class Socket(NamedTuple):
         return f"{host}:{numbers}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(Struct, frozen=True, kw_only=True):
     """The instance is to be an endpoint."""
 
     socket: Socket
     ports: tuple[ImportPort, ...]  # with the names that they have in the Service
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True, kw_only=True):
     """The instance is listed, and is to be no endpoint."""
 
     reason: Reason
@@ -97,8 +97,7 @@ class Refusal(NamedTuple):
     message: str
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots, for the cached properties
-class Importing:
+class Importing(Struct, frozen=True, kw_only=True, dict=True):
     """A valid import: its Service, its slices, and a verdict for each instance."""
 
     import_: ImportObject
@@ -108,7 +107,7 @@ class Importing:
     to_make: ImportService | None  # the Service as it shall be; None if it is not ours
     slices: tuple[EndpointSlice, ...]  # its own
     family: str  # of the slices that it shall have
-    judge: Judge = field(repr=False, compare=False)  # made the verdicts
+    judge: Judge  # made the verdicts
     verdicts: Mapping[InstanceKey, Verdict]
     malformed: tuple[ObservedInstance, ...] = ()  # of its app or VIP, as `_malformed_of`
     refusals: tuple[Refusal, ...] = ()  # the first to see to first
@@ -156,8 +155,7 @@ class Importing:
         return {reason: numbers[reason] for reason in by_number}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotImported:
+class NotImported(Struct, frozen=True, kw_only=True):
     """Nothing is written for it: too little is known, or it is another installation's."""
 
     import_: ImportObject
@@ -166,8 +164,7 @@ class NotImported:
     source: Unknown | None = None  # what could not be read
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class Ending(Struct, frozen=True, kw_only=True):
     """A person deletes it, and its Service and slices with it."""
 
     import_: ImportObject
@@ -183,8 +180,7 @@ def is_unread(claim: ImportClaim) -> bool:
     return isinstance(claim, NotImported) and claim.source is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportView:
+class ImportView(Struct, frozen=True, kw_only=True):
     """What a pass reads from Kubernetes for imports."""
 
     imports: Listed[ImportObject]
@@ -194,8 +190,7 @@ class ImportView:
     namespaces: Listed[Namespace] | None = None  # for their grants; None: none is needed
 
 
-@dataclass(frozen=True)  # without slots, for the cached properties
-class ByName:
+class ByName(Struct, frozen=True, dict=True):
     """All instances of a list, by the names under which callers find them, in upper case: Eureka's
     clients ignore case."""
 
@@ -282,8 +277,7 @@ def sockets_of(slices: Iterable[EndpointSlice]) -> Iterator[Socket]:
             yield socket_of(piece, endpoint.address)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class Rules(Struct, frozen=True, kw_only=True):
     """What decides about instances beside the spec."""
 
     clusters: frozenset[str]  # UIDs in the marks of this cluster
@@ -481,8 +475,7 @@ def _grant(spec: Import, view: ImportView, namespace: str) -> Refusal | Unknown 
 _HTTP, _HTTPS = "http", "https"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _Place(Struct, frozen=True, kw_only=True):
     """Where the endpoints of an import go."""
 
     service: Service | None

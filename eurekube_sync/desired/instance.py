@@ -5,10 +5,11 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from sys import intern
 from typing import Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct, field
 
 from eurekube_sync.desired.catalog import DRAINED, NO_DRAIN, Drain
 from eurekube_sync.desired.claims import Incomplete, Wanted, every
@@ -74,8 +75,7 @@ class Registered(NamedTuple):
         return self.secure_ports
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots, for the cached property
-class Naming:
+class Naming(Struct, frozen=True, kw_only=True, dict=True):
     """What all instances of a pass have in common."""
 
     ownership: Ownership
@@ -154,8 +154,7 @@ def _number(port: Port) -> int | None:
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class Site(Struct, frozen=True, kw_only=True):
     """The address and ports of one instance, and the Kubernetes objects behind it."""
 
     host: str
@@ -180,8 +179,7 @@ class Site:
         return port
 
 
-@dataclass(slots=True)
-class Builder:
+class Builder(Struct):
     """Builds the instances of one syncer, and collects app names, warnings, and what was
     incomplete."""
 

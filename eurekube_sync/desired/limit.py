@@ -6,9 +6,10 @@ A mark in an instance has the limit under which it was registered.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 from eurekube_sync.model.errors import Faults
 
@@ -34,8 +35,7 @@ _FORMS = {
 """By the type of `spec.limit`, the unit and the highest value."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class Limit(Struct, frozen=True, kw_only=True):
     """How many instances may be UP: a number, or a percentage."""
 
     measure: Measure

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from eurekube_sync.desired.catalog import Catalog, drain_of
 from eurekube_sync.desired.claims import Found, Incomplete, Kept, Leaving
@@ -37,14 +38,14 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Endpoint, EndpointSlice, Service, ServicePort
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import one_or_more
 
 _Chosen: TypeAlias = tuple[tuple[Service, ServicePort | Numbers], ...]
 """Services with the port of one field, or with the numbers at which they stay."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Listening:
+class _Listening(Struct, frozen=True):
     """The Services with the port of one field, and their backends by identity."""
 
     chosen: _Chosen

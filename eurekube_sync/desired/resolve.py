@@ -11,10 +11,10 @@ change.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache
 
 import msgspec
+from msgspec import Struct, field
 
 from eurekube_sync.desired.catalog import Catalog, Catalogs, pods_by_socket, same
 from eurekube_sync.desired.claims import (
@@ -52,11 +52,11 @@ from eurekube_sync.model.kubernetes import ClusterView, Service, SyncerObject, S
 from eurekube_sync.model.ownership import Ownership, pod_uid_of
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Listed, Source, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import one_or_more, some_of
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(Struct, frozen=True):
     """A claim, and all objects behind it."""
 
     syncer: SyncerObject
@@ -79,8 +79,7 @@ class Made:
         return True
 
 
-@dataclass(slots=True)
-class EarlierClaims:
+class EarlierClaims(Struct):
     """The claims of the last pass. Each pass replaces entries of `made` and `specs` as it makes its
     own claims."""
 

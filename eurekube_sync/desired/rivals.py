@@ -9,7 +9,6 @@ registered first. Registered instances always stay.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 from eurekube_sync.desired.claims import (
@@ -26,6 +25,7 @@ from eurekube_sync.desired.claims import (
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.model.eureka import Instance, InstanceKey
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.struct import replace
 
 Socket: TypeAlias = tuple[str, str, int]  # app, address and port
 Shares: TypeAlias = tuple[Mapping[SyncerRef, Claim], Mapping[InstanceKey, SyncerRef]]

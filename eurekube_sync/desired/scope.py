@@ -12,11 +12,12 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from eurekube_sync.desired import import_spec
 from eurekube_sync.desired.claims import Claim, Serving, Wanted, every
@@ -26,6 +27,7 @@ from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.imports import ImportObject
 from eurekube_sync.model.kubernetes import Namespace, SyncerObject, SyncerRef
 from eurekube_sync.model.sources import Cause, Listed, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import one_or_more, some_of
 
 ANY = "*"
@@ -38,8 +40,7 @@ class Policy(StrEnum):
     UPSERT_ONLY = "upsert-only"  # register and update
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class Scope(Struct, frozen=True, kw_only=True):
     """The syncers that an installation serves, and what it may do; by default all to every syncer
     without a class."""
 
@@ -50,7 +51,7 @@ class Scope:
     """Pairs of a syncer's namespace and another one where it may select Services; `*` is any."""
     granted_only: bool = False  # a syncer is served only if its Namespace grants what it registers
     policy: Policy = Policy.SYNC
-    elsewhere: frozenset[SyncerRef] = field(default=frozenset(), repr=False)
+    elsewhere: frozenset[SyncerRef] = frozenset()
     """Listed syncers that are outside of this scope, by label or class."""
 
     @property

@@ -4,8 +4,9 @@ behind it is ready."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from eurekube_sync.desired.catalog import Catalog, drain_of
 from eurekube_sync.desired.claims import Found, Incomplete, Leaving
@@ -39,6 +40,7 @@ from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Endpoint, Node, Service, ServicePort
 from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.struct import replace
 
 Ports: TypeAlias = tuple[ServicePort | None, ServicePort | None]
 """The plain and the secure port of a Service that a syncer asks for, at least one of them."""
@@ -48,8 +50,7 @@ _ALLOTTED = ("ClusterIP", "NodePort", "LoadBalancer")
 is not one of them, because several cloud controllers copy it from an annotation of the Service."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Behind:
+class _Behind(Struct, frozen=True):
     ready: bool
     nodes: Mapping[str, bool]  # for each node with an endpoint, whether one of these is ready
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from email.utils import formatdate
 from typing import Any
 from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
 import msgspec
+from msgspec.structs import replace  # this folder imports no other of ours
 
 from eurekube_sync.embedded.http import Request, Response
 

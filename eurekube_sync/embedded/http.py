@@ -6,14 +6,14 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+
+class Request(Struct, frozen=True, kw_only=True):
     """One HTTP request. Header names are lower case. Of a query key that is given twice, the last
     value counts."""
 
@@ -24,8 +24,7 @@ class Request:
     body: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class Response(Struct, frozen=True, kw_only=True):
     """One HTTP response. `content_type` is sent only with a body."""
 
     status: int

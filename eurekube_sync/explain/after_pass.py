@@ -4,7 +4,6 @@ Pods and without uncached reads."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from eurekube_sync.controller.look import LastPass, Look
 from eurekube_sync.controller.one_pass import PassReport
@@ -19,6 +18,7 @@ from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.imports import ImportRef
 from eurekube_sync.model.kubernetes import LockRecord, SyncerRef
 from eurekube_sync.model.sources import Complete, Source, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import Observed
 
 

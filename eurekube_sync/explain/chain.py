@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from shlex import quote
 
 from eurekube_sync.brake.approval import approve_command
@@ -55,6 +54,7 @@ from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInst
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerStatus
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Server, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import and_more, counted, one_or_more, span
 from eurekube_sync.plan.duplicates import TURN_OFF, otherwise
 from eurekube_sync.plan.value import Obstacle

@@ -4,7 +4,6 @@ pods."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from shlex import join
 
 from eurekube_sync.controller.look import Look
@@ -53,6 +52,7 @@ from eurekube_sync.model.kubernetes import (
 from eurekube_sync.model.ownership import CLASS
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import and_more, counted, one_or_more, some_of, span
 
 # Seconds within which a pass should see a new syncer; a CronJob runs a pass each minute

@@ -4,7 +4,6 @@ reach, up to the first broken link."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import assert_never
 
 from eurekube_sync.apply.import_status import holds_by_import
@@ -43,6 +42,7 @@ from eurekube_sync.model.imports import ImportObject, ImportRef
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import counted, one_or_more
 
 _MOST = 5  # lines about single instances

@@ -4,9 +4,10 @@ check."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
 
 from eurekube_sync.model.docs import help_on
 from eurekube_sync.model.reasons import Reason
@@ -51,8 +52,7 @@ class Part(StrEnum):
     LAST_PASS = "lastPass"
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """One requirement of a registration."""
 
     part: Part
@@ -146,8 +146,7 @@ class Outcome(StrEnum):
     REGISTERED = "registered"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class Explanation(Struct, frozen=True, kw_only=True):
     """The explanation of one syncer, or of something that no syncer selects."""
 
     about: str  # such as `svc/s5/orders`
@@ -288,8 +287,7 @@ class Check(StrEnum):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One line of a check."""
 
     check: Check

@@ -4,7 +4,8 @@ that is in order, or else from its explanation."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
 
 from eurekube_sync.apply.lost import Lost
 from eurekube_sync.controller.diagnosis import held_by, problems_to_decide, unread_of
@@ -50,6 +51,7 @@ from eurekube_sync.model.kubernetes import (
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Server, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.kubernetes import SourceKind, Unread
 
 _ORDER = list(Outcome)
@@ -63,8 +65,7 @@ _NOTABLE = (Part.SUSPEND, Part.LIMIT, Part.DRAIN)
 """Of a registered syncer, show for example that it is suspended."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Struct, frozen=True, kw_only=True):
     syncer: SyncerObject
     status: SyncerStatus | None  # as computed by this look; None if unknown
     explanation: Explanation  # without links if all is well by the status
@@ -124,8 +125,7 @@ class Row:
         return _since(self.syncer, self.explanation, self.reason)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportRow:
+class ImportRow(Struct, frozen=True, kw_only=True):
     import_: ImportObject
     status: ImportStatus  # as computed by this look
     explanation: Explanation
@@ -163,8 +163,7 @@ def _since(
     return max(times, default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Renewals:
+class Renewals(Struct, frozen=True, kw_only=True):
     """What uncached reads of a sample of instances show of their renewals (`renewals_to_read`)."""
 
     oldest: float | None = None  # seconds since the oldest renewal; None if no instance was read
@@ -172,8 +171,7 @@ class Renewals:
     unread: int = 0  # syncers that look old in Eureka's list and are not in the sample
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overview:
+class Overview(Struct, frozen=True, kw_only=True):
     """All rows, and the state of the installation."""
 
     rows: tuple[Row, ...]

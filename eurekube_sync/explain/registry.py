@@ -4,7 +4,6 @@ renews."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from shlex import quote
 from urllib.parse import quote as in_url
 
@@ -38,6 +37,7 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of, syncer_of
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import and_more, counted, one_or_more, some_of, span
 
 _MOST = 6  # instances with a line each

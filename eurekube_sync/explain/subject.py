@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import TypeVar
+
+from msgspec import Struct
 
 from eurekube_sync.controller.look import Look
 from eurekube_sync.controller.one_pass import PassReport
@@ -28,14 +29,14 @@ from eurekube_sync.model.kubernetes import (
 )
 from eurekube_sync.model.ownership import as_in_id
 from eurekube_sync.model.sources import Complete, Source
+from eurekube_sync.model.struct import replace
 
 T = TypeVar("T")
 V = TypeVar("V", bound=Verdict)
 Socket = tuple[str, int | None]  # an address as in an id of ours, and its port; None for any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class Subject(Struct, frozen=True, kw_only=True):
     """One syncer, and the part of it that the question is about."""
 
     what: What

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 from ipaddress import ip_address
+
+from msgspec import Struct
 
 from eurekube_sync.desired.similar import ALIKE
 
@@ -40,8 +41,7 @@ WORKLOADS: Mapping[Kind, str] = {
 """The kinds of object that stand for their pods, as Kubernetes names them."""
 
 
-@dataclass(frozen=True, slots=True)
-class What:
+class What(Struct, frozen=True):
     kind: Kind
     name: str  # of an object; an app or VIP in upper case; an address without its port; an instance id
     namespace: str = ""  # empty if unknown

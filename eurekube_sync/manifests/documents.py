@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 from eurekube_sync.manifests.yaml_text import Unparsable, YamlDocument, parse_yaml
 from eurekube_sync.model.faults import Path, written
@@ -28,8 +29,7 @@ class Severity(StrEnum):
     WARNING = "warning"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True):
     """One thing to fix. `str(finding)` is the line to print."""
 
     file: str  # as the user named it; empty for an object from no file
@@ -52,8 +52,7 @@ class Finding:
         return text.lstrip()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Struct, frozen=True, kw_only=True):
     """The findings, and what was checked."""
 
     findings: tuple[Finding, ...] = ()
@@ -90,8 +89,7 @@ class Report:
         return not self.errors
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class Document(Struct, frozen=True, kw_only=True):
     """One document of a stream."""
 
     file: str

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import IO, TypeAlias
 
 from eurekube_sync.files import open_named, open_regular
 from eurekube_sync.manifests.documents import Finding, Report
 from eurekube_sync.manifests.validation import validate_text
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import counted
 
 STDIN = "-"

@@ -4,20 +4,21 @@ that is made before they are applied."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import IO, Any
+
+from msgspec import Struct
 
 from eurekube_sync.manifests.crd import object_schema
 from eurekube_sync.manifests.documents import Report
 from eurekube_sync.manifests.files import validate_paths
 from eurekube_sync.manifests.schema import conformed
 from eurekube_sync.manifests.validation import objects_of_ours, validate_text
+from eurekube_sync.model.struct import replace
 
 _NO_NAME = "a plan needs a name: with generateName each apply makes another object"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedObject:
+class PlannedObject(Struct, frozen=True, kw_only=True):
     """An object of ours as it would be applied."""
 
     kind: str

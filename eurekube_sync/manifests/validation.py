@@ -8,7 +8,6 @@ The parser refuses the same values as the CRD's CEL rules, with the same message
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -27,6 +26,7 @@ from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.faults import Fault, Path, did_you_mean, shown, written
 from eurekube_sync.model.imports import IMPORT, ImportObject
 from eurekube_sync.model.kubernetes import SyncerObject
+from eurekube_sync.model.struct import replace
 
 Cause: TypeAlias = tuple[str, str, str]  # field, reason and text, as in a Status of the API server
 KINDS = tuple(FILE_NAMES)

@@ -4,10 +4,11 @@ failed action is an outcome and not an exception, so that the other actions are 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import Protocol, TypeAlias
+
+from msgspec import Struct
 
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -43,8 +44,7 @@ class Grounds(StrEnum):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """One field in which a registered instance differs from the desired one."""
 
     field: str
@@ -52,8 +52,7 @@ class Change:
     becomes: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Renew:
+class Renew(Struct, frozen=True, kw_only=True):
     """Renew the lease. On a 404, register `if_gone`; with None register nothing, because its pod
     may be gone."""
 
@@ -64,21 +63,19 @@ class Renew:
     status: InstanceStatus | None = None  # as listed; None when the registry could not be read
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Register:
+class Register(Struct, frozen=True, kw_only=True):
     """Register an instance that an uncached read did not find."""
 
     instance: Instance
     syncer: SyncerRef
     why: str
-    key: InstanceKey = field(init=False)  # the instance's
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "key", self.instance.key)
+    @property
+    def key(self) -> InstanceKey:
+        return self.instance.key
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Update:
+class Update(Struct, frozen=True, kw_only=True):
     """Register an instance of ours again, because an uncached read showed that it differs."""
 
     instance: Instance
@@ -94,10 +91,10 @@ class Update:
     override: InstanceStatus = (
         InstanceStatus.UNKNOWN
     )  # the overridden status in Eureka; UNKNOWN: none
-    key: InstanceKey = field(init=False)  # the instance's
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "key", self.instance.key)
+    @property
+    def key(self) -> InstanceKey:
+        return self.instance.key
 
     @property
     def becomes(self) -> InstanceStatus:
@@ -112,8 +109,7 @@ class Update:
         return self.override
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cancel:
+class Cancel(Struct, frozen=True, kw_only=True):
     key: InstanceKey
     syncer: SyncerRef
     why: str
@@ -180,8 +176,7 @@ class Result(StrEnum):
     NOT_TRIED = "NotTried"  # the pass ended before
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     action: Action
     result: Result
     detail: str = ""
@@ -224,8 +219,7 @@ class Outcome:
                 return None
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots, for the cached properties
-class Outcomes:
+class Outcomes(Struct, frozen=True, kw_only=True, dict=True):
     """All outcomes of a pass, one per key."""
 
     by_key: Mapping[InstanceKey, Outcome]

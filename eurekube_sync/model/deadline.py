@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from math import inf
+
+from msgspec import Struct, field
 
 from eurekube_sync.model.ports import Clock
 
@@ -68,8 +69,7 @@ class Deadline:
         return passed
 
 
-@dataclass(slots=True)
-class Streak:
+class Streak(Struct):
     """Count the calls in a row that got no answer from one server, over all threads."""
 
     most: float = FAILURES_IN_A_ROW

@@ -4,15 +4,16 @@ adapters know Eureka's own field names."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from eurekube_sync.model.sanitize import printable
+from eurekube_sync.model.struct import replace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batching:
+class Batching(Struct, frozen=True, kw_only=True):
     """Whether renewals, first registrations and cancels go to Eureka in batches."""
 
     on: bool
@@ -73,8 +74,7 @@ CACHE_SECONDS = 45.0  # how old a list of Eureka may be, by default of `--regist
 DEFAULT_LEASE = LeaseTimes(30, 90)  # a server's default for a lease without times (LeaseInfo)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Instance:
+class Instance(Struct, frozen=True, kw_only=True):
     """All fields of a registration. We register UP or DOWN."""
 
     key: InstanceKey
@@ -110,8 +110,7 @@ def vip_names(vip: str) -> frozenset[str]:
     return frozenset(name.casefold() for name in vip.split(",") if name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedInstance:
+class ObservedInstance(Struct, frozen=True, kw_only=True):
     """An instance as Eureka lists it. Fields that the server left out are empty, zero or
     UNKNOWN."""
 
@@ -132,14 +131,17 @@ class ObservedInstance:
     """Names of fields that are malformed in Eureka's list, and therefore empty here. Only another
     owner's instance has some."""
 
-    key: InstanceKey = field(init=False)  # this and the next two are those of `instance`
-    status: InstanceStatus = field(init=False)
-    metadata: Mapping[str, str] = field(init=False)
+    @property
+    def key(self) -> InstanceKey:
+        return self.instance.key
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "key", self.instance.key)
-        object.__setattr__(self, "status", self.instance.status)
-        object.__setattr__(self, "metadata", self.instance.metadata)
+    @property
+    def status(self) -> InstanceStatus:
+        return self.instance.status
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        return self.instance.metadata
 
     @property
     def renewed(self) -> float:

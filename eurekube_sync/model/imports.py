@@ -5,8 +5,9 @@ An EurekaImport has a Service without selector, and EndpointSlices that are kept
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct, field
 
 from eurekube_sync.model.kubernetes import (
     CrdAge,
@@ -31,8 +32,7 @@ class ImportRef(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportStatus(CustomStatus):
+class ImportStatus(CustomStatus, frozen=True, kw_only=True):
     """`status` of an EurekaImport: counts and conditions, never an address."""
 
     owner: str = ""  # of the installation that keeps it up to date
@@ -48,8 +48,7 @@ class ImportStatus(CustomStatus):
     eureka_unknown_since: int | None = None  # Unix seconds; None: Eureka can be read
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportObject(CustomObject):
+class ImportObject(CustomObject, frozen=True, kw_only=True):
     """An EurekaImport; `desired/import_spec.parse` reads its `spec`."""
 
     status: ImportStatus | None = None
@@ -59,16 +58,14 @@ class ImportObject(CustomObject):
         return ImportRef(self.namespace, self.name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportPort:
+class ImportPort(Struct, frozen=True, kw_only=True):
     """A port of the Service that callers use, and of each slice with the instances' number."""
 
     name: str  # empty only beside the one unnamed port of an adopted Service
     port: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportService:
+class ImportService(Struct, frozen=True, kw_only=True):
     """The Service of an import: no selector, SingleStack, and a controller reference to it."""
 
     owner: ImportObject
@@ -78,8 +75,7 @@ class ImportService:
     family: str | None = None  # `IPv4`, `IPv6`; None: the cluster's first
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportSlice:
+class ImportSlice(Struct, frozen=True, kw_only=True):
     """A slice of an import, as it is or as it should be. `endpoints` are canonical addresses, and
     each is ready."""
 

@@ -4,9 +4,11 @@ Only the adapters know the API's own field names."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from msgspec import Struct, field
 
 from eurekube_sync.model.sources import Listed, Source
 
@@ -32,8 +34,7 @@ TROUBLES = frozenset({"Conflict", "RemovalHeld"})
 """The types of conditions that are True if something is wrong."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class Condition(Struct, frozen=True, kw_only=True):
     """One entry of `status.conditions`."""
 
     type: str
@@ -49,8 +50,7 @@ class Condition:
         return (self.status is ConditionStatus.TRUE) is (self.type in TROUBLES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CustomStatus:
+class CustomStatus(Struct, frozen=True, kw_only=True):
     """What `status` of each custom resource of ours has."""
 
     observed_generation: int
@@ -71,8 +71,7 @@ class ServedPort(NamedTuple):
     secure_port: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncerStatus(CustomStatus):
+class SyncerStatus(CustomStatus, frozen=True, kw_only=True):
     """`status` of a EurekaSyncer: counts and conditions, never a list of instances."""
 
     ready: str = ""  # `UP/desired`, such as `2/2`, for `kubectl get`
@@ -94,8 +93,7 @@ class SyncerStatus(CustomStatus):
     eureka_unknown_since: int | None = None  # Unix seconds; None: Eureka can be read
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CustomObject:
+class CustomObject(Struct, frozen=True, kw_only=True):
     """A custom resource of ours, as the API server has it. `spec` is raw."""
 
     namespace: str
@@ -111,19 +109,17 @@ class CustomObject:
     spec: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncerObject(CustomObject):
+class SyncerObject(CustomObject, frozen=True, kw_only=True, dict=True):
     """A EurekaSyncer; `desired/spec.parse` reads its `spec`."""
 
     status: SyncerStatus | None = None
-    ref: SyncerRef = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "ref", SyncerRef(self.namespace, self.name))
+    @cached_property
+    def ref(self) -> SyncerRef:
+        return SyncerRef(self.namespace, self.name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServicePort:
+class ServicePort(Struct, frozen=True, kw_only=True):
     """One port of a Service. `target` is a number, a container port's name, or None if it equals
     `port`."""
 
@@ -133,8 +129,7 @@ class ServicePort:
     node_port: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
+class Service(Struct, frozen=True, kw_only=True):
     namespace: str
     name: str
     labels: Mapping[str, str]
@@ -179,8 +174,7 @@ class PodRef(NamedTuple):
     uid: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pod:
+class Pod(Struct, frozen=True, kw_only=True):
     """A Pod's metadata: neither spec nor status is read."""
 
     name: str
@@ -189,8 +183,7 @@ class Pod:
     annotations: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodReadiness:
+class PodReadiness(Struct, frozen=True, kw_only=True):
     """The readiness of a Pod without our readiness gate, which stays closed until its instance is
     registered."""
 
@@ -213,8 +206,7 @@ class IngressPath(NamedTuple):
     port: int | str  # of the Service, by number or name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ingress:
+class Ingress(Struct, frozen=True, kw_only=True):
     name: str
     paths: tuple[IngressPath, ...] = ()
     tls: tuple[str, ...] = ()  # the hosts with TLS, some as `*.example.com`; an empty one for each
@@ -240,8 +232,7 @@ class RoutePath(NamedTuple):
     port: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpRoute:
+class HttpRoute(Struct, frozen=True, kw_only=True):
     """An HTTPRoute of the Gateway API."""
 
     namespace: str
@@ -251,8 +242,7 @@ class HttpRoute:
     paths: tuple[RoutePath, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReferenceGrant:
+class ReferenceGrant(Struct, frozen=True, kw_only=True):
     """A permission that HTTPRoutes of other namespaces lead to Services of its own namespace."""
 
     name: str
@@ -269,8 +259,7 @@ class Listener(NamedTuple):
     hostname: str = ""  # may be `*.example.com`; empty for each host
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gateway:
+class Gateway(Struct, frozen=True, kw_only=True):
     """A Gateway of the Gateway API."""
 
     name: str
@@ -285,8 +274,7 @@ class HostPort(NamedTuple):
     address: str = ""  # empty: at each address of the node
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodHost:
+class PodHost(Struct, frozen=True, kw_only=True):
     """Where a Pod is reached at its node."""
 
     uid: str
@@ -295,8 +283,7 @@ class PodHost:
     ports: Mapping[int, HostPort] = field(default_factory=dict)  # by container port
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Struct, frozen=True, kw_only=True):
     name: str
     ready: bool = True
     internal: tuple[str, ...] = ()  # addresses of type InternalIP
@@ -305,8 +292,7 @@ class Node:
     leaves: str = ""  # why nobody should call it any more, such as a taint; empty if it stays
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drainable:
+class Drainable(Struct, frozen=True, kw_only=True):
     """Whether a Service or Pod is drained by annotation."""
 
     id: str  # the UID of a Pod, the name of a Service
@@ -314,8 +300,7 @@ class Drainable:
     ignored: str = ""  # what is wrong with an invalid annotation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True, kw_only=True):
     """One endpoint of a slice. As in the API, the default of `ready` and `serving` is True, of
     `terminating` False."""
 
@@ -328,8 +313,7 @@ class Endpoint:
     zone: str = ""  # empty if its node has none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointPort:
+class EndpointPort(Struct, frozen=True, kw_only=True):
     name: str = ""
     port: int | None = None
 
@@ -339,8 +323,7 @@ SLICE_CONTROLLER = "endpointslice-controller.k8s.io"
 pkg/controller/endpointslice)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointSlice:
+class EndpointSlice(Struct, frozen=True, kw_only=True):
     namespace: str
     name: str
     # The label `kubernetes.io/service-name`. Slices without it are not read, except those of imports
@@ -355,8 +338,7 @@ class EndpointSlice:
     owner_uid: str = ""  # the UID of its controller
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventRecord:
+class EventRecord(Struct, frozen=True, kw_only=True):
     """A Kubernetes Event about one syncer or import, written only when a condition changes."""
 
     syncer: SyncerRef | ImportRef
@@ -368,8 +350,7 @@ class EventRecord:
     kind: str = "EurekaSyncer"
 
 
-@dataclass(frozen=True, slots=True)
-class CrdAge:
+class CrdAge(Struct, frozen=True):
     """When the CRD was installed, in Unix seconds of two clocks that may differ. Deletions of
     syncers have times of the API server's clock, and instances have times of ours."""
 
@@ -377,8 +358,7 @@ class CrdAge:
     by_ours: float  # at the latest; where nobody knows, now
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterView:
+class ClusterView(Struct, frozen=True, kw_only=True):
     """All that one pass reads from Kubernetes. None: not read, because no syncer or option needs
     it."""
 
@@ -409,8 +389,7 @@ Pods: TypeAlias = Mapping[str, Source[frozenset[str]]]  # the UIDs of all pods, 
 LOCK_SECONDS = 15.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockName:
+class LockName(Struct, frozen=True, kw_only=True):
     namespace: str
     name: str
 
@@ -418,8 +397,7 @@ class LockName:
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoodPass:
+class GoodPass(Struct, frozen=True, kw_only=True):
     """The last successful pass, as in the lock's annotations."""
 
     at: float  # Unix seconds
@@ -429,8 +407,7 @@ class GoodPass:
     result: str  # the summary in its report
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedPass:
+class FailedPass(Struct, frozen=True, kw_only=True):
     """The last pass, if it was no good one, as in the lock's annotations."""
 
     at: float  # Unix seconds
@@ -438,8 +415,7 @@ class FailedPass:
     result: str  # the sentence of that problem
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockRecord:
+class LockRecord(Struct, frozen=True, kw_only=True):
     """The fields of the lock. The program decides nothing by its times, which people read."""
 
     holder: str  # empty: nobody
@@ -454,8 +430,7 @@ class LockRecord:
     version: str = ""  # the resourceVersion that was read
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodCondition:
+class PodCondition(Struct, frozen=True, kw_only=True):
     type: str
     true: bool
     reason: str = ""
@@ -463,8 +438,7 @@ class PodCondition:
     since: float | None = None  # Unix seconds of its last transition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodDetail:
+class PodDetail(Struct, frozen=True, kw_only=True):
     """Why a Pod is not ready, and how it ends. Only `explain` and `check` use this class and the
     next two."""
 
@@ -492,8 +466,7 @@ class PodDetail:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Right:
+class Right(Struct, frozen=True, kw_only=True):
     """A right that RBAC may grant."""
 
     verb: str
@@ -508,8 +481,7 @@ class Right:
         return f"{self.verb} {whole}{group}{slash}{part}{named}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceSelector:
+class ServiceSelector(Struct, frozen=True, kw_only=True):
     """The labels of a Service, and its selector, which may be empty."""
 
     name: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from sys import intern
+
+from msgspec import Struct
 
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import PodRef, SyncerRef
@@ -29,8 +30,7 @@ CLUSTER_PATTERN = re.compile(
 )  # a UID; wider than those of today's Kubernetes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Former:
+class Former(Struct, frozen=True, kw_only=True):
     """The marks of an earlier installation that this one replaces (`--former-owner`,
     `--former-cluster`)."""
 
@@ -44,8 +44,7 @@ class Former:
 NO_FORMER = Former()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ownership:
+class Ownership(Struct, frozen=True, kw_only=True):
     """The installation's owner name and the UID of its cluster, and the marks that count as ours
     beside them."""
 

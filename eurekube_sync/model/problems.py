@@ -3,14 +3,13 @@ conditions, explanations and exit codes only show it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Server
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Struct, frozen=True, kw_only=True):
     """Something that a person may have to see to, or to know."""
 
     reason: Reason

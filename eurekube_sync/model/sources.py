@@ -4,9 +4,10 @@ empty list."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import InitVar, dataclass
 from enum import StrEnum
 from typing import Any, Generic, TypeAlias, TypeVar, final
+
+from msgspec import Struct
 
 T = TypeVar("T")
 
@@ -37,8 +38,7 @@ class Cause(StrEnum):
     LOCK_LOST = "LockLost"  # another replica has the lock now
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Complete(Generic[T]):
+class Complete(Struct, Generic[T], frozen=True, kw_only=True):
     """A source that was read completely. Only such a source allows a removal."""
 
     data: T
@@ -49,20 +49,24 @@ class Complete(Generic[T]):
 
 
 @final
-@dataclass(frozen=True, slots=True)
 class Proof:
     """The proof that a source was read completely, which each removal needs. The type checker and
-    `__post_init__` refuse a proof of anything but a `Complete`."""
+    `__init__` refuse a proof of anything but a `Complete`."""
 
-    source: InitVar[Complete[Any]]
+    __slots__ = ()
 
-    def __post_init__(self, source: Complete[Any]) -> None:
+    def __init__(self, source: Complete[Any]) -> None:
         if type(source) is not Complete:
             raise TypeError(f"a removal cannot rest on {source!r}")
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Proof)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unknown:
+    def __hash__(self) -> int:
+        return hash(Proof)
+
+
+class Unknown(Struct, frozen=True, kw_only=True):
     """A source that could not be read completely."""
 
     cause: Cause
@@ -72,8 +76,7 @@ class Unknown:
 Source: TypeAlias = Complete[T] | Unknown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listed(Generic[T]):
+class Listed(Struct, Generic[T], frozen=True, kw_only=True):
     """A list by namespace. Each part is Complete or Unknown by itself."""
 
     by_namespace: Mapping[str, Source[tuple[T, ...]]]

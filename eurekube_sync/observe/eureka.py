@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from eurekube_sync.desired.claims import Desired, Kept, Serving, Wanted, is_suspended
 from eurekube_sync.desired.limit import LIMIT
@@ -31,6 +32,7 @@ from eurekube_sync.model.eureka import (
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, CLUSTER_PATTERN, OWNER, POD, Ownership, syncer_of
 from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import counted
 
 _OLDEST = 300.0
@@ -38,16 +40,14 @@ _OLDEST = 300.0
 come each 30 s."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unread:
+class Unread(Struct, frozen=True, kw_only=True):
     """An uncached read that failed: the instance may exist or not."""
 
     why: str
     late: bool = False  # the pass ended before the read was tried
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots: it keeps its index
-class Observed:
+class Observed(Struct, frozen=True, kw_only=True, dict=True):
     """A complete list of Eureka's instances; each key is either in `ours` or in `others`."""
 
     ownership: Ownership
@@ -344,8 +344,7 @@ EXPECTED_INTERVAL = 30.0  # seconds: `expectedClientRenewalIntervalSeconds`
 THRESHOLD = 0.85  # `renewalPercentThreshold`
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Headroom:
+class Headroom(Struct, frozen=True, kw_only=True):
     """How near Eureka is to self-preservation, if all instances live and ours are renewed every
     `interval` seconds. A server without peers counts one client more than it holds
     (`openForTraffic`); that is left out."""

@@ -19,8 +19,9 @@ together. After that there is time to see for 90 s that nobody renews them."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
@@ -38,8 +39,7 @@ _DONE = "the leases that would end were renewed, and nothing else was done"
 Readings: TypeAlias = Mapping[InstanceKey, ObservedInstance | Unread | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FormerRenewed:
+class FormerRenewed(Struct, frozen=True, kw_only=True):
     """Somebody renewed instances with a former mark: their installation, or a refused pass of
     ours."""
 
@@ -58,8 +58,7 @@ class FormerRenewed:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FormerUnread:
+class FormerUnread(Struct, frozen=True, kw_only=True):
     """It could not be seen whether somebody renews instances with a former mark."""
 
     name: str  # as in `FormerRenewed`
@@ -81,8 +80,7 @@ FormerVerdict: TypeAlias = FormerRenewed | FormerUnread
 """Why nothing of a former installation may be moved."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class Judgement(Struct, frozen=True, kw_only=True):
     """What the readings tell of all former installations."""
 
     verdicts: tuple[FormerVerdict, ...]  # none if all have ended

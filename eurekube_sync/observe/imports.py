@@ -4,7 +4,6 @@ registry is."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from eurekube_sync.desired.claims import every
@@ -15,6 +14,7 @@ from eurekube_sync.model.imports import ImportObject, ImportWrites
 from eurekube_sync.model.kubernetes import ClusterView, CrdAge, EndpointSlice, Service
 from eurekube_sync.model.ports import Cluster
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.kubernetes import one_by_one
 
 _NOT_NEEDED = Unknown(cause=Cause.NOT_READ, message="no import needs it")

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from shlex import quote
+
+from msgspec import Struct
 
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.rivals import Socket, sockets_of
@@ -22,8 +23,7 @@ from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.former import LATELY
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherOwner:
+class OtherOwner(Struct, frozen=True, kw_only=True):
     """Another owner that serves syncers of our scope."""
 
     name: str

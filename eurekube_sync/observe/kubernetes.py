@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf
 from typing import Any, NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from eurekube_sync.desired.catalog import Catalog, Catalogs, drainable
 from eurekube_sync.desired.claims import Desired, NotServed, Serving, every
@@ -35,6 +36,7 @@ from eurekube_sync.model.kubernetes import (
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of, syncer_of
 from eurekube_sync.model.ports import Clock, Cluster
 from eurekube_sync.model.sources import Cause, Complete, Listed, Proof, Source, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import Observed
 
 T = TypeVar("T")
@@ -281,8 +283,7 @@ def _crd_live(crd: Source[CrdAge], listed: Iterable[SyncerObject]) -> Source[boo
     return Unknown(cause=Cause.CRD_TERMINATING, message=message)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Needs:
+class Needs(Struct, frozen=True, kw_only=True):
     """Sources to read beside Services and slices."""
 
     pods: frozenset[str] = frozenset()  # namespaces

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
 
 from eurekube_sync.brake.approval import approve_command
 from eurekube_sync.controller.exit_codes import ExitCode
@@ -18,6 +19,7 @@ from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.imports import is_of_an_import
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Cause, Server, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import counted
 from eurekube_sync.observe.installations import nothing_of
 from eurekube_sync.owner.known import in_order, known, refuse_clash
@@ -38,15 +40,13 @@ _IN_WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Orphan:
+class Orphan(Struct, frozen=True, kw_only=True):
     instance: ObservedInstance
     fate: Fate
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Orphans:
+class Orphans(Struct, frozen=True, kw_only=True):
     found: tuple[Orphan, ...]
     slices: tuple[str, ...] = ()  # slices of no import, a sentence each
     unknown: tuple[str, ...] = ()  # what could not be read, a sentence each

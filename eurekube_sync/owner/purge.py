@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
+
+from msgspec import Struct
 
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.kubernetes import failure
@@ -35,6 +36,7 @@ from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership, syncer_of
 from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.model.sources import Cause, Server, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import and_more, counted, one_or_more
 from eurekube_sync.observe.eureka import Unread
 from eurekube_sync.observe.former import LATELY
@@ -46,8 +48,7 @@ _AT_ONCE = 200  # instances that are cancelled between two reports of progress
 _STOPPED = "stopped by a signal"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PurgeWorld:
+class PurgeWorld(Struct, frozen=True, kw_only=True):
     """Both servers, without a deadline. A signal ends a purge between two calls."""
 
     registry: Registry
@@ -86,8 +87,7 @@ class PurgeWorld:
         return instances
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Purge:
+class Purge(Struct, frozen=True, kw_only=True):
     """What a purge would cancel, for a person to confirm."""
 
     ownership: Ownership
@@ -119,8 +119,7 @@ class Purge:
         return ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Purged:
+class Purged(Struct, frozen=True, kw_only=True):
     """An instance that is cancelled, and the result."""
 
     instance: ObservedInstance
@@ -148,8 +147,7 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PurgeReport:
+class PurgeReport(Struct, frozen=True, kw_only=True):
     """What a purge did, or would do."""
 
     of: Purge

@@ -4,7 +4,6 @@ cancelled. Pure."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from eurekube_sync.desired.claims import Desired, Serving
@@ -20,6 +19,7 @@ from eurekube_sync.model.eureka import (
 )
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import OWNER
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.ours import cancel, override_of

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from eurekube_sync.desired.catalog import same
 from eurekube_sync.desired.claims import Desired, Serving, is_suspended
@@ -14,8 +15,7 @@ from eurekube_sync.plan.make import make_plan
 from eurekube_sync.plan.value import Plan
 
 
-@dataclass(slots=True)
-class EarlierPlan:
+class EarlierPlan(Struct):
     """The last plan, and what it was made of. Each new plan replaces it."""
 
     _plan: Plan = field(default_factory=Plan)

@@ -4,13 +4,13 @@ person would lose something by that. Pure."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from eurekube_sync.desired.claims import Desired, Kept, Serving
 from eurekube_sync.model.actions import Outcome, Register, Renew
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import Ownership
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.ours import override_of
 from eurekube_sync.plan.value import Plan, Ruling, sorted_plan

@@ -4,8 +4,9 @@ slices. Pure."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct, field
 
 from eurekube_sync.desired.imports import (
     ByName,
@@ -24,11 +25,11 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.imports import ImportPort, ImportRef, ImportService
 from eurekube_sync.model.kubernetes import EndpointSlice, Service, SyncerRef
 from eurekube_sync.model.sources import Proof
+from eurekube_sync.model.struct import replace
 from eurekube_sync.plan.packing import Group, SliceWrite, numbers_of, pack, valid_ports
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Add:
+class Add(Struct, frozen=True, kw_only=True):
     """An endpoint that comes."""
 
     import_: ImportRef
@@ -43,8 +44,7 @@ class Add:
         return "Eureka lists it UP"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drop:
+class Drop(Struct, frozen=True, kw_only=True):
     """An endpoint that leaves all slices of its import, as the brake weighs it."""
 
     import_: ImportRef
@@ -64,8 +64,7 @@ class Drop:
         return SyncerRef(*self.import_)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Keep:
+class Keep(Struct, frozen=True, kw_only=True):
     """An endpoint that stays, although no instance in Eureka's list wants it."""
 
     import_: ImportRef
@@ -83,8 +82,7 @@ class ServiceWrite(NamedTuple):
     resource_version: str = ""  # empty: it does not exist
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportPlan:
+class ImportPlan(Struct, frozen=True, kw_only=True):
     """What changes of the endpoints of all imports, sorted."""
 
     claims: Mapping[ImportRef, ImportClaim] = field(default_factory=dict)
@@ -245,8 +243,7 @@ def _keeping(plan: ImportPlan, kept: Sequence[Drop], why: str) -> ImportPlan:
 # --- Writes ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportWork:
+class ImportWork(Struct, frozen=True, kw_only=True):
     """The writes of one import, in their order."""
 
     claim: Importing

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import NamedTuple
 from zlib import crc32
+
+from msgspec import Struct, field
 
 from eurekube_sync.desired.catalog import DRAINED, Kind, drained_kinds
 from eurekube_sync.desired.claims import (
@@ -42,6 +43,7 @@ from eurekube_sync.model.eureka import (
 )
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of, syncer_of
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import counted
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import UNCHANGED, Ruling
@@ -287,8 +289,7 @@ def within_limits(desired: Desired, observed: Observed) -> Ruling:
     return Ruling(claims=claims, to_read=tuple(to_read))
 
 
-@dataclass(slots=True)
-class _Contenders:
+class _Contenders(Struct):
     """The ready endpoints of a syncer, each in one group. The rows are in the order of the tests,
     and the first that fits decides. The last column says in which order the groups get places.
 

@@ -5,7 +5,6 @@ An update keeps what others set: an OUT_OF_SERVICE or another override, and meta
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from typing import assert_never
 
 from eurekube_sync.desired.catalog import DRAINED
@@ -35,6 +34,7 @@ from eurekube_sync.model.eureka import (
 from eurekube_sync.model.ownership import CLASS, our_keys, pod_namespace_of, pod_uid_of, syncer_of
 from eurekube_sync.model.sanitize import HIDDEN, sounds_secret
 from eurekube_sync.model.sources import Complete, Proof, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.kubernetes import pod_gone
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct, field
 
 from eurekube_sync.model.imports import ImportObject, ImportPort, ImportSlice
 from eurekube_sync.model.kubernetes import Endpoint, EndpointPort, EndpointSlice
@@ -39,8 +40,7 @@ class SliceWrite(NamedTuple):
     slice: ImportSlice
 
 
-@dataclass(slots=True)
-class _Box:
+class _Box(Struct):
     """A slice while it is packed."""
 
     was: EndpointSlice | None  # None: it does not exist yet

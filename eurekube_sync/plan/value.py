@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from operator import attrgetter
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.model.actions import (
@@ -27,8 +28,7 @@ from eurekube_sync.model.kubernetes import SyncerRef
 A = TypeVar("A", bound=Action)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ruling:
+class Ruling(Struct, frozen=True, kw_only=True):
     """What one rule changes."""
 
     claims: Mapping[SyncerRef, Serving] = field(default_factory=dict)
@@ -50,8 +50,7 @@ class Obstacle(StrEnum):
     UNREAD = "Unread"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blocked:
+class Blocked(Struct, frozen=True, kw_only=True):
     """A wanted instance that cannot be registered now, or one of ours that cannot be changed."""
 
     key: InstanceKey
@@ -67,8 +66,7 @@ class Blocked:
         return self.obstacle is not Obstacle.UNREAD
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots: it keeps how its actions divide
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True, dict=True):
     """All actions of a pass, sorted by kind and key; equal inputs give equal plans."""
 
     actions: tuple[Action, ...] = ()

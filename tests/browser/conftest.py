@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
 
@@ -14,6 +13,7 @@ from eurekube_sync.cli.output.report import summary
 from eurekube_sync.controller.exit_codes import of_report
 from eurekube_sync.model.kubernetes import PodReadiness
 from eurekube_sync.model.sources import Server
+from eurekube_sync.model.struct import replace
 from tests.browser.chromium import Chromium, chromium
 from tests.servers import toolchains
 from tests.unit.worlds.build import endpoint, piece, service, syncer

@@ -4,12 +4,12 @@ what they lack."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import pytest
 
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.http import Handler, Request, Response
+from eurekube_sync.model.struct import replace
 from tests.command.program import IDS, Program
 
 Proxy = Callable[[Request, Handler], Response]

@@ -7,13 +7,13 @@ import json
 import random
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 import yaml
+from msgspec import Struct
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.kubernetes.client import KubernetesCluster
@@ -31,8 +31,7 @@ _FIRST_CIDR = {
 """A real API server makes it from its options."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class Subject(Struct, frozen=True, kw_only=True):
     """A server, and how to reach it."""
 
     url: str

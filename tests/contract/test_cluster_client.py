@@ -9,7 +9,6 @@ import os
 import random
 import socket
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +36,7 @@ from eurekube_sync.model.kubernetes import (
     SyncerStatus,
 )
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.model.struct import replace
 from tests.contract.client_subject import Subject
 from tests.servers.go_builds import NEWEST_KUBERNETES, chosen_release
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,6 +24,7 @@ from eurekube_sync.model.eureka import (
     Port,
 )
 from eurekube_sync.model.ports import Dated
+from eurekube_sync.model.struct import replace
 from tests.contract.eureka_subject import (
     JSON,
     Document,

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
 import requests
@@ -27,6 +26,7 @@ from eurekube_sync.model.eureka import (
     Port,
 )
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.model.struct import replace
 from tests.contract.eureka_subject import EurekaSubject, embedded, embedded_guarded, real
 from tests.waiting import wait_until
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -34,6 +33,7 @@ from eurekube_sync.model.kubernetes import (
     Service,
 )
 from eurekube_sync.model.sources import Complete, Listed
+from eurekube_sync.model.struct import replace
 from tests.contract.client_subject import Subject
 from tests.contract.kubernetes_subject import eventually
 

@@ -7,9 +7,9 @@ import itertools
 import random
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 import pytest
+from msgspec import Struct
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.kubernetes.connection import ClientConnection, ConnectionSettings
@@ -18,6 +18,7 @@ from eurekube_sync.controller.lock import Held, HeldBy, Lock
 from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.model.errors import ClusterDenied, ClusterRejected, ClusterUnavailable
 from eurekube_sync.model.kubernetes import FailedPass, GoodPass, LockName, LockRecord
+from eurekube_sync.model.struct import replace
 from tests.contract.client_subject import Subject
 from tests.contract.kubernetes_subject import SERVERS
 from tests.embedded.kubernetes import FullKubernetes
@@ -31,8 +32,7 @@ GOOD = GoodPass(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """A namespace of a server, and one lock in it."""
 
     subject: Subject

@@ -12,7 +12,6 @@ import itertools
 import json
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, TypeAlias
 from xml.etree import ElementTree
 
@@ -26,6 +25,7 @@ from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddre
 from eurekube_sync.adapters.eureka.client import EurekaClient
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.model.eureka import Instance, InstanceKey, LeaseTimes
+from eurekube_sync.model.struct import replace
 from tests.contract.eureka_subject import EurekaSubject, real
 from tests.contract.otherwise import Otherwise
 from tests.unit.worlds import build

@@ -7,7 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,6 +24,7 @@ from eurekube_sync.manifests.crd import load_crd
 from eurekube_sync.model.errors import ClusterRejected
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerStatus
 from eurekube_sync.model.sources import Complete
+from eurekube_sync.model.struct import replace
 from tests.cases import manifest_of
 from tests.servers.go_builds import OLDEST_KUBERNETES, kubernetes
 from tests.servers.kube import ApiServer, Etcd

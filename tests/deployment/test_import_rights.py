@@ -7,7 +7,6 @@ import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from eurekube_sync.model.imports import (
     ImportStatus,
 )
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.model.struct import replace
 from tests.deployment.conftest import hands
 from tests.deployment.rendered import CRONJOB, NETWORK, Form, Json, documents, shipped
 from tests.deployment.rights import Right, granted, lacking, right_for, rights_of

@@ -7,7 +7,6 @@ import base64
 import json
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from urllib.parse import unquote
@@ -16,6 +15,7 @@ import msgspec
 
 from eurekube_sync.embedded.eureka import Document, EmbeddedEureka, Lease, application, applications
 from eurekube_sync.embedded.http import Request, Response
+from eurekube_sync.model.struct import replace
 from tests.embedded.eureka_cache import ALL, Payload, ResponseCache
 from tests.embedded.eureka_leases import FullRegistry
 from tests.embedded.instances import (

@@ -6,7 +6,6 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from ipaddress import ip_network
 from typing import Any
 
@@ -19,6 +18,7 @@ from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.server import REVIEWS, EmbeddedKubernetes, review, target_of
 from eurekube_sync.embedded.kubernetes.store import Object, Store, namespace_of
 from eurekube_sync.manifests.validation import stored
+from eurekube_sync.model.struct import replace
 from tests.embedded import addresses, endpoints
 from tests.embedded.access import Access, Denial
 from tests.embedded.pages import Pages

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress
 from eurekube_sync.adapters.eureka.batches import BatchingRegistry
@@ -25,6 +24,7 @@ from eurekube_sync.desired.selector import Expression
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import LeaseTimes
 from eurekube_sync.model.ports import EurekaServer, Registry
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import OwnWrites
 from tests.in_process.eureka import InProcessSession
 from tests.in_process.workers import InTurn

@@ -7,7 +7,6 @@ the judge's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from eurekube_sync.adapters.eureka.client import EurekaClient
@@ -28,6 +27,7 @@ from eurekube_sync.model.kubernetes import CrdAge
 from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership
 from eurekube_sync.model.ports import Dated
 from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.plan import ours, value
 from eurekube_sync.plan.value import Plan
 

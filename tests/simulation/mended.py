@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from eurekube_sync.brake.confirm import Sightings
@@ -18,6 +17,7 @@ from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import EndpointSlice, Service
 from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.struct import replace
 from eurekube_sync.plan import ours
 
 from .defect import Defect

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -21,6 +20,7 @@ from eurekube_sync.desired.spec import Syncer
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import Ingress, Node, Service
 from eurekube_sync.model.sources import Complete, Listed, Source
+from eurekube_sync.model.struct import replace
 
 from .defect import Defect
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -29,6 +28,7 @@ from eurekube_sync.model.kubernetes import ClusterView, SyncerObject
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import LastSeen
 from eurekube_sync.plan import duplicates, make, ours
 from eurekube_sync.plan import left_out as admission

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from eurekube_sync.adapters.eureka.wire import Decoded
@@ -14,6 +13,7 @@ from eurekube_sync.adapters.tries import AnswerTime
 from eurekube_sync.apply import status
 from eurekube_sync.controller import reconcile
 from eurekube_sync.desired.resolve import Made
+from eurekube_sync.model.struct import replace
 from eurekube_sync.plan.earlier import EarlierPlan
 
 from .defect import Defect

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from eurekube_sync.brake import braking, confirm, weighing
@@ -13,6 +12,7 @@ from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of
 from eurekube_sync.model.sources import Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan import ours
 

@@ -10,7 +10,6 @@ was set, or that came near its deadline, and then had no time for a call.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from eurekube_sync.adapters.clock import moment_of
 from eurekube_sync.adapters.kubernetes.connection import Connection
@@ -20,6 +19,7 @@ from eurekube_sync.controller.one_pass import PassReport, World
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.controller.record import decisions
 from eurekube_sync.model.ports import Clock, EurekaServer, Registry
+from eurekube_sync.model.struct import replace
 from tests.in_process.workers import InTurn
 
 from .view import Violation

@@ -17,6 +17,8 @@ from eurekube_sync.adapters.kubernetes import calls
 from eurekube_sync.adapters.kubernetes.calls import digest
 from eurekube_sync.apply import kubernetes as settle
 from eurekube_sync.controller import reconcile
+from eurekube_sync.desired.claims import Desired
+from eurekube_sync.model.struct import replace
 from eurekube_sync.plan.earlier import EarlierPlan
 from eurekube_sync.plan.make import make_plan
 
@@ -72,8 +74,15 @@ def _comparing(function: Callable[..., Any], argument: str) -> Callable[..., Any
     def comparing(*given: Any, **named: Any) -> Any:
         found = function(*given, **named)
         anew = {name: value for name, value in named.items() if name != argument}
-        if found != function(*given[:position], **anew):
+        if _comparable(found) != _comparable(function(*given[:position], **anew)):
             raise Violation("reuse", f"{function.__name__} took for the same what had changed")
         return found
 
     return comparing
+
+
+def _comparable(result: Any) -> Any:
+    """The result without what only computes more on request, which is another object each time."""
+    if isinstance(result, Desired):
+        return replace(result, sockets=dict, heirs=None)
+    return result

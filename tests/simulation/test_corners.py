@@ -1062,7 +1062,9 @@ def test_a_service_that_was_shown_alone_excuses_nothing(monkeypatch: pytest.Monk
     story = ready_after_its_service(SHOWN_BEFORE_A_PAUSE, starts=5)
     assert_kept(run(story))
     read = ReadinessItem.read
-    monkeypatch.setattr(ReadinessItem, "read", lambda item: replace(read(item), ready=True))
+    monkeypatch.setattr(
+        ReadinessItem, "read", lambda item: msgspec.structs.replace(read(item), ready=True)
+    )
     assert run(story).promise == "unwanted"
 
 
@@ -1076,7 +1078,7 @@ def test_the_next_pod_at_the_address_is_not_excused(monkeypatch: pytest.MonkeyPa
 
     def by_name(item: ReadinessItem) -> PodReadiness:
         pod = read(item)
-        return replace(pod, uid=first_uids.setdefault(pod.name, pod.uid))
+        return msgspec.structs.replace(pod, uid=first_uids.setdefault(pod.name, pod.uid))
 
     monkeypatch.setattr(ReadinessItem, "read", by_name)
     assert run(story).promise == "unwanted"

@@ -4,13 +4,13 @@ the same."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from eurekube_sync.model.actions import Renew
 from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.build import (
     DENIED,
     NS,

@@ -4,7 +4,6 @@ else's."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
@@ -16,6 +15,7 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import ClusterView
 from eurekube_sync.model.ports import Batched
 from eurekube_sync.model.sources import Complete
+from eurekube_sync.model.struct import replace
 from eurekube_sync.plan import make
 from eurekube_sync.plan.left_out import first_registered
 

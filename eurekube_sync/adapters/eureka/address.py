@@ -8,15 +8,17 @@ import os
 import re
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Self, TypeAlias
 from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
 
 from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.sanitize import login_secrets, printable
+from eurekube_sync.model.struct import Hidden
 from eurekube_sync.model.text import port_fault
 
 # How long a changed file must stay unchanged before it is read: it may be half written
@@ -28,12 +30,11 @@ _BELOW_EUREKA = re.compile(r"(/eureka(?:/v2)?)/apps(?:/|$)")
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Credentials:
-    """A user and a password, which `repr` hides."""
+class Credentials(Hidden, Struct, frozen=True, kw_only=True):
+    """A user and a password."""
 
-    user: str = field(repr=False)
-    password: str = field(default="", repr=False)
+    user: str
+    password: str = ""
 
     refused: ClassVar[str] = "refuses this user or password"
 
@@ -48,11 +49,10 @@ class Credentials:
         return login_secrets(self.user, self.password)
 
 
-@dataclass(frozen=True, slots=True)
-class BearerToken:
-    """A token of OAuth2, which `repr` hides."""
+class BearerToken(Hidden, Struct, frozen=True):
+    """A token of OAuth2."""
 
-    token: str = field(repr=False)
+    token: str
 
     refused: ClassVar[str] = (
         "refuses this token: it may have expired, or be meant for another service; its file is "
@@ -74,12 +74,11 @@ Login: TypeAlias = Callable[[], Credentials | BearerToken]
 """Returns the current ones; called before each call, by many threads."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EurekaAddress:
+class EurekaAddress(Struct, frozen=True, kw_only=True):
     """A service URL such as `http://eureka:8761/eureka`, and its login."""
 
     url: str  # without credentials and a slash at the end: it may be printed
-    login: Credentials | None = field(default=None, repr=False)
+    login: Credentials | None = None
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -169,10 +168,9 @@ def _without_login(text: str) -> str:
     return printable(f"{shown}?***" if mark else shown)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionOptions:  # times are seconds
+class ConnectionOptions(Struct, frozen=True, kw_only=True):  # times are seconds
     address: EurekaAddress
-    login: Login | None = field(default=None, repr=False)  # if the address has none
+    login: Login | None = None  # if the address has none
     connect_timeout: float = 5.0
     read_timeout: float = 30.0  # for a silence
     answer_timeout: float = 120.0  # for a whole answer

@@ -6,7 +6,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any, Self
 from urllib.parse import quote
@@ -39,6 +38,7 @@ from eurekube_sync.model.errors import (
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.ports import Clock, Random, Registry
 from eurekube_sync.model.sources import Complete, Source
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import counted
 
 # An id that no instance has; any login that may read may read it

@@ -7,8 +7,9 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
+
+from msgspec import Struct, field
 
 from eurekube_sync.adapters.eureka import replication
 from eurekube_sync.adapters.eureka.client import EurekaClient
@@ -37,8 +38,7 @@ Ours: TypeAlias = Callable[[ObservedInstance], bool]
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True, kw_only=True)
-class EverywhereBatches:
+class EverywhereBatches(Struct, kw_only=True):
     """The port `Batches`: sends each batch to all servers that can be reached. Safe in several
     threads, because each change of a set is a single one.
 

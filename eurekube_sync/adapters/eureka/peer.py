@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from eurekube_sync.adapters.eureka import replication
 from eurekube_sync.adapters.eureka.client import EurekaClient
@@ -43,8 +44,7 @@ class Silence(NamedTuple):
     why: str  # a clause
 
 
-@dataclass(eq=False, slots=True, kw_only=True)
-class Peer:
+class Peer(Struct, eq=False, kw_only=True):
     """One Eureka server. Safe in several threads, because each change is a single one of a value,
     or is made under the lock.
 

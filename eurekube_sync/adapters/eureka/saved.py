@@ -4,7 +4,6 @@ it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import Any, TypeAlias, cast
 
@@ -16,6 +15,7 @@ from eurekube_sync.model.errors import RegistryError
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.ports import Batches, Clock, Elsewhere, EurekaServer, Registry
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from eurekube_sync.model.struct import replace
 
 _Instances: TypeAlias = Source[tuple[ObservedInstance, ...]]
 _Reading: TypeAlias = ObservedInstance | str | None

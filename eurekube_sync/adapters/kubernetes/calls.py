@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from eurekube_sync.adapters.kubernetes import objects
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
@@ -61,8 +61,7 @@ class Readable(Protocol[T_co]):
     def read(self) -> T_co | None: ...  # None for an item to skip
 
 
-@dataclass(frozen=True, slots=True)
-class Kind(Generic[T]):
+class Kind(Struct, Generic[T], frozen=True):
     prefix: str  # `CORE`, or `/apis/GROUP/VERSION`
     plural: str
     list_kind: str  # with `METADATA_ONLY`, only metadata is asked for

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from msgspec.json import Decoder
@@ -24,6 +23,7 @@ from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.ownership import CLUSTER_PATTERN
 from eurekube_sync.model.ports import Clock, Random
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import rfc_3339
 
 _ITEM = Decoder(objects.Item)

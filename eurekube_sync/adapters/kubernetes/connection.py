@@ -15,11 +15,12 @@ from collections.abc import Callable, Mapping
 from concurrent import futures
 from concurrent.futures import Future
 from contextlib import closing
-from dataclasses import dataclass, field
 from importlib.util import find_spec, module_from_spec
 from math import inf
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlencode
+
+from msgspec import Struct, field
 
 from eurekube_sync import __version__
 from eurekube_sync.adapters.kubernetes.credentials import NO_CREDENTIALS, PROGRAM, credentials_of
@@ -35,10 +36,10 @@ from eurekube_sync.model.errors import (
     ConfigurationError,
 )
 from eurekube_sync.model.sanitize import header_secrets
+from eurekube_sync.model.struct import Hidden
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
@@ -50,14 +51,13 @@ class Call:
         return f"{self.method} {self.path}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Hidden, Struct, frozen=True, kw_only=True):
     status: int
     body: bytes  # decompressed
     retry_after: str = ""  # the header
     date: str = ""  # the header
     # Of the call, because the answer may repeat them
-    secrets: tuple[str, ...] = field(default=(), repr=False)
+    secrets: tuple[str, ...] = ()
 
 
 class Connection(Protocol):  # safe in several threads
@@ -73,8 +73,7 @@ class Connection(Protocol):  # safe in several threads
         ClusterCredentialsMissing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionSettings:
+class ConnectionSettings(Struct, frozen=True, kw_only=True):
     # One path or several; empty: in-cluster, else KUBECONFIG, else ~/.kube/config
     kubeconfig: str = ""
     # Of the kubeconfig; empty: its current one. A context rules out the in-cluster configuration

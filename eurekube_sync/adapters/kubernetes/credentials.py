@@ -17,11 +17,12 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ClusterCredentialsMissing
@@ -107,8 +108,7 @@ def _missing(why: str) -> ClusterCredentialsMissing:
     return ClusterCredentialsMissing(f"{NO_CREDENTIALS}: {why}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Program:
+class _Program(Struct, frozen=True, kw_only=True):
     """See
     https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins."""
 

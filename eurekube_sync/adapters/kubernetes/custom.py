@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from typing import Any, Generic, TypeVar
 
+from msgspec import Struct
 from msgspec.json import Decoder
 
 from eurekube_sync.adapters.clock import ahead
@@ -22,6 +22,7 @@ from eurekube_sync.model.kubernetes import CrdAge, SyncerObject, SyncerStatus
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.sanitize import excerpt
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.model.struct import replace
 
 GROUP = "/apis/eurekube.io/v1"
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -32,8 +33,7 @@ _TRIES = 3  # how often a write is tried if another writer was faster, each time
 T = TypeVar("T", bound=SyncerObject | ImportObject)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CustomKind(Generic[T]):
+class CustomKind(Struct, Generic[T], frozen=True, kw_only=True):
     """A kind of ours, and how it is called in messages."""
 
     listed: Kind[T]
@@ -187,10 +187,10 @@ class CustomObjects(Generic[T]):
             return
         absent = type(status)(observed_generation=0)
         dropped = set()
-        for field in fields(status):
-            mine, theirs = getattr(status, field.name), getattr(stored, field.name)
-            if theirs != mine and theirs == getattr(absent, field.name):
-                dropped.add(field.name)
+        for name in status.__struct_fields__:
+            mine, theirs = getattr(status, name), getattr(stored, name)
+            if theirs != mine and theirs == getattr(absent, name):
+                dropped.add(name)
         self._dropped |= dropped
         if not self._dropped <= self._told:
             self._told |= self._dropped

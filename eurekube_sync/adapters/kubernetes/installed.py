@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 import msgspec
+from msgspec import Struct, field
 
 from eurekube_sync.adapters.kubernetes import objects
 from eurekube_sync.adapters.kubernetes.calls import CORE, Calls, Kind, unusable
@@ -28,8 +28,7 @@ _ANSWER_SECONDS = 10.0
 _TRIES = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class Workload(Struct, frozen=True, kw_only=True):
     """A Deployment or CronJob that runs the program."""
 
     kind: str
@@ -125,8 +124,7 @@ class _CronJobSpec(objects.Wire):
     suspend: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Struct, frozen=True):
     workload: Workload  # without settings
     container: _Container
 

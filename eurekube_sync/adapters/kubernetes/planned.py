@@ -4,7 +4,6 @@ were applied. Nothing is written."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -19,6 +18,7 @@ from eurekube_sync.adapters.tries import AnswerTime
 from eurekube_sync.model.errors import ClusterRejected
 from eurekube_sync.model.imports import IMPORT
 from eurekube_sync.model.ports import Clock
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import rfc_3339
 
 _KINDS: Mapping[str, Kind[Any]] = {"EurekaSyncer": SYNCERS.listed, IMPORT: IMPORTS.listed}

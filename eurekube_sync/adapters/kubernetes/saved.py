@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import Struct, field
 
 from eurekube_sync.adapters.clock import Moment, moment_of
 from eurekube_sync.adapters.kubernetes.calls import CORE, METADATA_ONLY, is_page, said
@@ -21,6 +21,7 @@ from eurekube_sync.model.errors import ClusterError, ClusterRejected, ClusterUna
 from eurekube_sync.model.imports import IMPORT
 from eurekube_sync.model.ownership import CLUSTER_PATTERN
 from eurekube_sync.model.ports import Clock
+from eurekube_sync.model.struct import replace
 
 # Path and plural by kind; the group matters, because another one may have a kind of the same name
 _PLACES = {
@@ -57,8 +58,7 @@ def _place(path: str) -> _Place | None:
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SavedAnswer:
+class SavedAnswer(Struct, frozen=True, kw_only=True):
     """What the API answered to one GET."""
 
     path: str

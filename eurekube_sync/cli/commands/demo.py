@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -32,6 +31,7 @@ from eurekube_sync.embedded.playground import Playground
 from eurekube_sync.manifests.crd import load_crds
 from eurekube_sync.manifests.validation import refusal, stored
 from eurekube_sync.model.errors import ConfigurationError, EurekubeError, Stopped
+from eurekube_sync.model.struct import replace
 
 OWNER = "demo"
 NAMESPACE = "rating"

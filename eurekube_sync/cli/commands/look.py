@@ -6,7 +6,6 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -56,6 +55,7 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.imports import IMPORT
 from eurekube_sync.model.sanitize import printable
 from eurekube_sync.model.sources import Cause, Complete, Server, Source, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import counted
 from eurekube_sync.owner.orphans import look_for_orphans
 

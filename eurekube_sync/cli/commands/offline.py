@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 import sys
-from dataclasses import asdict
 
 import click
+import msgspec
 import yaml
 from click.shell_completion import ShellComplete, get_completion_class
 
@@ -85,15 +85,14 @@ def validate_command(files: tuple[str, ...], output: str, allow_empty: bool) -> 
 
 
 def _write(report: Report, output: str) -> None:
-    data = asdict(report)
+    data = msgspec.to_builtins(report)
     data["ok"] = report.ok
     match output:
         case "json":
             text = json.dumps(data, indent=2, ensure_ascii=False)
             click.echo(json_printable(text))
         case "yaml":
-            plain = json.loads(json.dumps(data))  # safe_dump refuses a StrEnum
-            click.echo(yaml.safe_dump(plain, sort_keys=False), nl=False)
+            click.echo(yaml.safe_dump(data, sort_keys=False), nl=False)
         case _:
             for finding in report.findings:
                 click.echo(printable(str(finding)))

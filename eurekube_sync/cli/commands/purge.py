@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from functools import partial
 
 import click
@@ -27,6 +26,7 @@ from eurekube_sync.cli.values import NAME
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import EurekaWorld, World
 from eurekube_sync.model.sanitize import printable
+from eurekube_sync.model.struct import replace
 from eurekube_sync.owner.purge import Purge, PurgeReport, PurgeWorld, look_before_purge, purge
 
 _NAMED = 10  # the most instances that the question names

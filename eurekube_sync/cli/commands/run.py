@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -61,6 +60,7 @@ from eurekube_sync.model.kubernetes import FailedPass, GoodPass
 from eurekube_sync.model.ownership import NO_FORMER
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import counted, duration
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ import logging
 import re
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from prometheus_client import (
@@ -37,12 +36,12 @@ _log = logging.getLogger(__name__)
 _EARLIER = re.compile(rf"^{LAST_GOOD.name}\{{.*\}} (\S+)$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
 class _Collector(Collector):
-    monitor: Monitor
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = monitor
 
     def collect(self) -> Iterator[Family]:
-        values = self.monitor.values()
+        values = self._monitor.values()
         for metric in METRICS:
             series = dict(values.get(metric, {}))
             if not series:

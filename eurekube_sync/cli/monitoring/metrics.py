@@ -10,8 +10,9 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from eurekube_sync import __version__
 from eurekube_sync.apply.imports import count_of
@@ -36,8 +37,7 @@ from eurekube_sync.observe.eureka import Observed
 _Kind: TypeAlias = Literal["gauge", "counter", "histogram"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
+class Metric(Struct, frozen=True, kw_only=True):
     """A metric of Prometheus."""
 
     name: str
@@ -356,8 +356,7 @@ def _held_pods(report: PassReport) -> _Counts:
 KEPT_PASSES = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passed:
+class Passed(Struct, frozen=True, kw_only=True):
     """The summary of one pass."""
 
     at: float  # when it ended, in Unix seconds
@@ -366,16 +365,14 @@ class Passed:
     summary: str
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(Struct, frozen=True):
     """The last answer of a Eureka server."""
 
     at: float  # in Unix seconds
     code: str  # its HTTP status, or `none`
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)  # without slots: the page keeps more by its side
-class Seen:
+class Seen(Struct, frozen=True, eq=False, kw_only=True, weakref=True):
     """What a pass saw, for the status page."""
 
     passed: Passed

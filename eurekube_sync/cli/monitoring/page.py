@@ -11,13 +11,13 @@ import hashlib
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlencode
 from weakref import WeakKeyDictionary
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from msgspec import Struct
 
 from eurekube_sync import __version__
 from eurekube_sync.adapters.tries import NO_ANSWER
@@ -37,6 +37,7 @@ from eurekube_sync.model.kubernetes import Condition, GoodPass, LockRecord, Sync
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sanitize import printable
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import counted, cut, one_or_more, rfc_3339, span
 
 MOST_ROWS = 200  # of the rows that need somebody, and again of the others, for each kind
@@ -55,8 +56,7 @@ class Answer(NamedTuple):
     body: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class Query(Struct, frozen=True, kw_only=True):
     """What a visitor wants to see: the fields of the form."""
 
     ns: str = ""
@@ -110,8 +110,7 @@ def parse_query(text: str) -> Query:
     return Query(ns=given["ns"], q=given["q"], state=state, reload="reload" in fields)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class Listed(Struct, frozen=True, kw_only=True):
     """The rows of one kind that a query takes, as far as the page shows them."""
 
     needing: Sequence[Row]  # those that need somebody, the worst first
@@ -133,8 +132,7 @@ class Listed:
         return self.total - self.counts[State.OTHER_CLASS]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
+class Hold(Struct, frozen=True, kw_only=True):
     """What is held, with what a person needs to decide."""
 
     what: str  # such as `8 removals wait`

@@ -4,9 +4,10 @@ what the conditions and the report say, and decides nothing itself."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from eurekube_sync.cli.output.report import account
 from eurekube_sync.controller.diagnosis import of_other_classes
@@ -18,6 +19,7 @@ from eurekube_sync.explain.subject import claims_in
 from eurekube_sync.model.docs import help_on
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, CustomStatus
 from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.struct import replace
 
 
 class State(StrEnum):
@@ -45,8 +47,7 @@ class Kind(StrEnum):
     IMPORT = "import"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Struct, frozen=True, kw_only=True):
     kind: Kind
     namespace: str
     name: str

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from enum import StrEnum
 from inspect import signature
@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 
 import click
 from click.core import ParameterSource
+from msgspec import Struct
 
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.sanitize import printable
@@ -143,10 +144,17 @@ def one_value_a_group(command: click.Command, values: dict[str, Any]) -> None:
     # A group that stands among the options of another one was declared after it.
     for name, parse in reversed(getattr(command.callback, "__click_values__", ())):
         of_group: dict[str, Any] = {}
-        for parameter in signature(parse).parameters:
+        for parameter in _parameters(parse):
             if parameter in values:
                 of_group[parameter] = values.pop(parameter)
         values[name] = parse(**of_group)
+
+
+def _parameters(parse: Callable[..., object]) -> Iterable[str]:
+    if isinstance(parse, type) and issubclass(parse, Struct):
+        # Its signature would need the types of its fields, some of which only type checkers import.
+        return parse.__struct_fields__
+    return signature(parse).parameters
 
 
 def warn_of_unknown(environ: Mapping[str, str]) -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
+from msgspec import Struct
 
 from eurekube_sync.brake.approval import parse_plan_id
 from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.options.declare import Section, group, option
 from eurekube_sync.cli.values import LISTEN, Duration, Value, keyed, percent
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL
+from eurekube_sync.model.struct import replace
 
 _SHORTEST = 3.0 * RENEWAL_INTERVAL  # seconds; with less, one slow pass would let leases expire
 _LONGEST = (
@@ -23,8 +24,7 @@ _LONGEST = (
 _LIMITS = BrakeLimits()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passes:
+class Passes(Struct, frozen=True, kw_only=True):
     """How often to run passes. Times in seconds."""
 
     passes: int
@@ -132,8 +132,7 @@ approve_option = option(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Monitoring:
+class Monitoring(Struct, frozen=True, kw_only=True):
     """Where to write metrics and records."""
 
     listen: tuple[str, int] | None = None
@@ -141,8 +140,7 @@ class Monitoring:
     record: Records | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
+class Records(Struct, frozen=True):
     """Where to write records."""
 
     folder: Path

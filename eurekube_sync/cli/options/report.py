@@ -7,11 +7,11 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import click
 import yaml
+from msgspec import Struct
 from rich.console import RenderableType
 
 from eurekube_sync.cli.options.declare import Section, group, option, warn_of_unknown
@@ -23,8 +23,7 @@ from eurekube_sync.model.sanitize import json_printable
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportForm:
+class ReportForm(Struct, frozen=True, kw_only=True):
     """The format of the report, which goes to stdout."""
 
     output: str  # `table`, `json` or `yaml`; of a dry run also `markdown`

@@ -7,13 +7,13 @@ import os
 import re
 import ssl
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
 from eurekube_sync.adapters.kubernetes.connection import (
     ClientConnection,
@@ -41,6 +41,7 @@ from eurekube_sync.cli.values import (
 from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.ports import Clock
+from eurekube_sync.model.struct import replace
 
 if TYPE_CHECKING:
     from eurekube_sync.adapters.eureka.address import ConnectionOptions, EurekaAddress, Login
@@ -84,8 +85,7 @@ def to_cluster(
     return ClientConnection(settings)
 
 
-@dataclass(frozen=True, slots=True)
-class SavedInput:
+class SavedInput(Struct, frozen=True):
     """What is read instead of a cluster: output of kubectl, or the record of a pass."""
 
     paths: tuple[str, ...]  # files, or one folder of records
@@ -146,8 +146,7 @@ filename_option = option(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TlsFiles:
+class TlsFiles(Struct, frozen=True, kw_only=True):
     """PEM files for the connections to Eureka; an empty path is none."""
 
     ca: str = ""  # the authorities; without it, the public ones
@@ -162,8 +161,7 @@ def _tls_files(text: str) -> TlsFiles:
     return TlsFiles(**keyed(text, dict.fromkeys(("ca", "cert", "key"), str)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EurekaAccess:
+class EurekaAccess(Struct, frozen=True, kw_only=True):
     """How to reach Eureka."""
 
     eureka_url: str = ""

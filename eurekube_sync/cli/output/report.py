@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from eurekube_sync.controller.diagnosis import (
@@ -26,6 +25,7 @@ from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerSta
 from eurekube_sync.model.problems import Problem
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import counted, one_or_more, rfc_3339
 from eurekube_sync.plan.value import Obstacle
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import groupby
 from typing import IO, TypeAlias, assert_never
 
+from msgspec import Struct
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.segment import Segment
@@ -32,6 +32,7 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sanitize import printable
 from eurekube_sync.model.sources import Cause
+from eurekube_sync.model.struct import replace
 from eurekube_sync.plan.imports import Add, Drop, Keep
 
 Cell: TypeAlias = tuple[str, str]  # a text and its style
@@ -228,8 +229,7 @@ class Columns:
         return cells
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Struct, frozen=True, kw_only=True):
     """A row of a diff: an instance, its change, and the reason."""
 
     app: str

@@ -10,11 +10,11 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from email.utils import formatdate
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace  # this folder imports no other of ours
 
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.embedded.kubernetes import bodies, errors, resources

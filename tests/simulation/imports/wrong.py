@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,6 +22,7 @@ from eurekube_sync.model.imports import ImportPort, ImportService
 from eurekube_sync.model.kubernetes import EndpointSlice
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe import imports as observe
 from eurekube_sync.plan import imports as plan
 from eurekube_sync.plan import packing

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -27,6 +27,7 @@ from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import SYNCER
 from eurekube_sync.model.sources import Cause
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import Unread
 from tests.in_process.workers import InTurn
 from tests.unit.worlds.build import (

@@ -4,7 +4,6 @@ lost or left behind."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -17,6 +16,7 @@ from eurekube_sync.model.kubernetes import ConditionStatus, EventRecord, SyncerO
 from eurekube_sync.model.ownership import SYNCER
 from eurekube_sync.model.ports import Elsewhere
 from eurekube_sync.model.sources import Complete
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.build import (
     DENIED,
     NS,

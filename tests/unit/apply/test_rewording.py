@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from eurekube_sync.apply.status import FIRST_PART_SECONDS, REWORDED_SECONDS, worth_writing
@@ -11,6 +9,7 @@ from eurekube_sync.model.deadline import Schedule
 from eurekube_sync.model.errors import RegistryRejected
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerStatus
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.controller.test_reconcile import article
 from tests.unit.worlds.build import REF, endpoint, key, piece
 from tests.unit.worlds.fakes import FakeWorld

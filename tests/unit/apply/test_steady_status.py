@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pytest
@@ -18,6 +17,7 @@ from eurekube_sync.model.errors import ClusterDenied, RegistryRejected, Registry
 from eurekube_sync.model.eureka import InstanceStatus, Port
 from eurekube_sync.model.kubernetes import ServicePort, SyncerRef
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import LastSeen, OwnWrites
 from tests.unit.worlds.build import (
     DENIED,

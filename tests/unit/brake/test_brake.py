@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -21,6 +20,7 @@ from eurekube_sync.model.actions import Action, Cancel, Change, Grounds, Registe
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import Observed, Unread
 from eurekube_sync.plan.value import Blocked, Obstacle, Plan, removal_id, sorted_plan
 from tests.unit.worlds.build import DOWN, OUT, PROOF, REF, UP, instance, observed, stored
@@ -611,10 +611,10 @@ def test_one_app_that_may_not_go_loses_its_last_instance() -> None:
     assert held.reason == "1 of 2 apps would have no UP instance left"
 
 
-class Compared(Cancel):
+class Compared(Cancel, frozen=True, kw_only=True):
     """A cancel that counts its comparisons."""
 
-    comparisons = 0
+    comparisons: ClassVar[int] = 0
 
     def __eq__(self, other: object) -> bool:
         Compared.comparisons += 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from eurekube_sync.brake.evidence import Advice, Evidence, PodState, evidence_of, pod_states
@@ -12,6 +10,7 @@ from eurekube_sync.model.actions import Cancel, Grounds, Removal, Update
 from eurekube_sync.model.kubernetes import PodReadiness
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.build import DOWN, NS, PROOF, REF, UP, instance, key, stored
 
 READY, NOT_READY, GONE = PodState.READY, PodState.NOT_READY, PodState.GONE

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, PlanId
@@ -16,6 +14,7 @@ from eurekube_sync.model.errors import ClusterDenied, RegistryUnavailable
 from eurekube_sync.model.kubernetes import EndpointSlice, PodRef, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import rfc_3339
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import CLUSTER as OF_OURS

@@ -4,7 +4,6 @@ to confirm it."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import pytest
 
@@ -19,6 +18,7 @@ from eurekube_sync.model.actions import Action, Cancel, Grounds, Outcome, Regist
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import POD
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import Unread
 from eurekube_sync.plan.value import Blocked, Obstacle, Plan, sorted_plan
 from tests.unit.brake.test_brake import LIMITS, cancel, register, up

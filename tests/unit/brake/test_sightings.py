@@ -4,7 +4,6 @@ syncer's status."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 
@@ -12,6 +11,7 @@ from eurekube_sync.brake.confirm import Sightings, Statuses, unread_of
 from eurekube_sync.brake.holds import BrakeLimits, Held, Hold, held_of
 from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.struct import replace
 from eurekube_sync.plan.value import sorted_plan
 from tests.unit.apply.test_status import status as status_of
 from tests.unit.brake.test_brake import cancel, weigh

@@ -4,13 +4,13 @@ pass, and the syncers again."""
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.build import NS, endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 

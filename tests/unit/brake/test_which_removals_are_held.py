@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from eurekube_sync.brake.braking import Braked
 from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.model.actions import Action, Cancel, Grounds, Renew
 from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import Unread
 from eurekube_sync.plan.value import sorted_plan
 from tests.unit.brake.test_brake import LIMITS, SECOND_LOOK, cancel, down, register, weigh

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import click
 import pytest
 
 from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.passes import brake_option
+from eurekube_sync.model.struct import replace
 
 
 def read(*arguments: str) -> BrakeLimits:

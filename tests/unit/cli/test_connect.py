@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.model.actions import Result
 from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.struct import replace
 from tests.embedded.eureka import FullEureka
 from tests.embedded.kubernetes import FullKubernetes
 from tests.trickling import HEAD, NEVER_ENDING_HEAD, SOON_SECONDS, Stopwatch, trickling

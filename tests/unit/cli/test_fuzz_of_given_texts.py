@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -22,6 +21,7 @@ from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.desired.scope import _matches, _parts
 from eurekube_sync.manifests.dumps import read_dumps
 from eurekube_sync.model.errors import ConfigurationError
+from eurekube_sync.model.struct import replace
 from tests.in_process.workers import InTurn
 from tests.simulation.town import Town
 

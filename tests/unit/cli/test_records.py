@@ -8,7 +8,6 @@ import gzip
 import json
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.controller.record import Hiding, decisions
 from eurekube_sync.model.errors import ConfigurationError
+from eurekube_sync.model.struct import replace
 from tests.in_process.workers import InTurn
 from tests.simulation.town import Town
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.actions import Grounds, Result
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import Headroom
 from tests.report_schema import SCHEMA, faults
 from tests.unit.controller.test_keepalive import run as kept

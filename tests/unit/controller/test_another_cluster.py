@@ -3,8 +3,6 @@ does."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from eurekube_sync.cli.output.report import sentences
@@ -14,6 +12,7 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER
 from eurekube_sync.model.ownership import CLASS
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import OwnWrites
 from tests.unit.apply.test_gates import Rollout
 from tests.unit.controller.test_reconcile import A, B, add_app, article, ours, pods, slow

@@ -4,7 +4,6 @@ in ever new words is written once."""
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.apply.status import FIRST_PART_SECONDS, REWORDED_SECONDS
@@ -13,6 +12,7 @@ from eurekube_sync.model.deadline import Schedule
 from eurekube_sync.model.errors import RegistryRejected
 from eurekube_sync.model.kubernetes import EndpointPort, ServicePort
 from eurekube_sync.model.ownership import OWNER
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import OwnWrites
 from tests.unit.controller.test_lost_apps import setting
 from tests.unit.controller.test_reconcile import add_app, article, pods

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import pytest
@@ -19,6 +19,7 @@ from eurekube_sync.model.actions import Result
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryRejected, RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.struct import replace
 from tests.in_process.workers import InTurn
 from tests.unit.controller.test_reconcile import article, pods
 from tests.unit.worlds.build import OWNER, endpoint

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from eurekube_sync.controller.one_pass import ImportReport, PassReport
 from eurekube_sync.desired.imports import ImportView
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Listed, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.plan.imports import ImportPlan
 from tests.unit.controller.test_reconcile import article
 from tests.unit.worlds.build import DENIED, NS, endpoint, piece, service, syncer

@@ -4,7 +4,6 @@ orphan."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -13,6 +12,7 @@ from eurekube_sync.model.actions import Cancel
 from eurekube_sync.model.kubernetes import CrdAge, PodRef, SyncerRef
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete
+from eurekube_sync.model.struct import replace
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import DENIED, NS, OUT, endpoint, key, piece, syncer
 from tests.unit.worlds.fakes import FakeWorld

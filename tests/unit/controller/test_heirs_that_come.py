@@ -4,7 +4,6 @@ new syncer is not served, and the instances that it will claim stay."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from eurekube_sync.desired.scope import ALLOWED_APPS, Scope
 from eurekube_sync.model.kubernetes import PodRef, ServicePort, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import SYNCER
+from eurekube_sync.model.struct import replace
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.controller.test_unread_heirs import (
     BOTH,

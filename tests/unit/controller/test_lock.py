@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given, settings
@@ -25,6 +25,7 @@ from eurekube_sync.model.deadline import Deadline, TimeLimit
 from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, ClusterUnavailable, LockLost
 from eurekube_sync.model.kubernetes import LOCK_SECONDS, FailedPass, GoodPass, LockRecord
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.build import endpoint, piece, service, syncer
 from tests.unit.worlds.clock import Clock
 from tests.unit.worlds.fakes import FakeWorld

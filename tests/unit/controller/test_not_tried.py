@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.model.actions import Outcome, Outcomes, Result
+from eurekube_sync.model.struct import replace
 from tests.unit.controller.test_reconcile import article
 
 

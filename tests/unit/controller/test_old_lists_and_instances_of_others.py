@@ -3,7 +3,6 @@ fail."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from eurekube_sync.model.errors import RegistryRejected
 from eurekube_sync.model.eureka import InstanceStatus, Port
 from eurekube_sync.model.kubernetes import Endpoint, Node, ServicePort
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import OwnWrites
 from tests.unit.controller.test_reconcile import A, B, C, add_app, article, ours, pods, slow
 from tests.unit.worlds.build import (

@@ -4,7 +4,6 @@ texts vary."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -20,6 +19,7 @@ from eurekube_sync.model.errors import (
     RegistryUnavailable,
 )
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.installations import OtherOwner
 from tests.unit.controller.test_reconcile import article
 from tests.unit.worlds.build import DENIED, NS, key, syncer

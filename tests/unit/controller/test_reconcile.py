@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -17,6 +16,7 @@ from eurekube_sync.model.eureka import Port
 from eurekube_sync.model.kubernetes import PodRef, ServicePort, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.plan.value import Obstacle
 from tests.unit.worlds.build import (

@@ -3,8 +3,6 @@ own."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from eurekube_sync.brake.holds import BrakeLimits
@@ -14,6 +12,7 @@ from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.model.deadline import Deadline, TimeLimit
 from eurekube_sync.model.kubernetes import PodReadiness
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.build import NS, endpoint, foreign, piece, service, stored, syncer
 from tests.unit.worlds.build import instance as wanted
 from tests.unit.worlds.clock import Clock

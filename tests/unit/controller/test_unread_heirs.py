@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import EndpointPort, ServicePort, SyncerRef
 from eurekube_sync.model.ownership import SYNCER
 from eurekube_sync.model.sources import Complete
+from eurekube_sync.model.struct import replace
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import (
     DENIED,

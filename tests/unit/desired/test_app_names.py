@@ -6,7 +6,6 @@ As with ports, what a syncer once resolved stands in its instances."""
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import Condition, EndpointSlice, Service, ServicePort
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.build import (
     NAMING,
     REF,

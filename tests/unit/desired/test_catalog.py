@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from eurekube_sync.model.imports import IMPORT, MANAGER
 from eurekube_sync.model.kubernetes import ClusterView, EndpointSlice, HostPort, PodHost
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Listed
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.build import (
     DENIED,
     NAMING,

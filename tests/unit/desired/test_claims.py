@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -34,6 +33,7 @@ from eurekube_sync.model.kubernetes import (
 )
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Listed
+from eurekube_sync.model.struct import replace
 from eurekube_sync.plan.make import make_plan
 from tests.unit.worlds.build import (
     DENIED,

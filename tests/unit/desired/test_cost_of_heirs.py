@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from eurekube_sync.model.kubernetes import (
     ServicePort,
     SyncerRef,
 )
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.build import NS, desired, endpoint, instance, piece, service, stored, syncer
 
 GONE = SyncerRef(NS, "gone")

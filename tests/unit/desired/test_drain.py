@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, assert_never
 
 import pytest
@@ -29,6 +28,7 @@ from eurekube_sync.model.kubernetes import (
 )
 from eurekube_sync.model.ownership import POD, SYNCER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import LastSeen
 from eurekube_sync.observe.kubernetes import unread
 from tests.unit.worlds.build import (

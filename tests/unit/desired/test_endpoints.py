@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import pytest
 
@@ -24,6 +23,7 @@ from eurekube_sync.model.kubernetes import (
     Service,
     ServicePort,
 )
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.build import NS, endpoint, piece, service
 
 HTTP = ServicePort(name="http", port=80, target=8080)

@@ -3,8 +3,6 @@ for each kind of Ingress and Gateway."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
@@ -22,6 +20,7 @@ from eurekube_sync.model.kubernetes import (
 )
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.build import NS, REF, endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 

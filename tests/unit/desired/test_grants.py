@@ -4,7 +4,6 @@ without a grant."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.desired.scope import ALLOWED_APPS, ALLOWED_HOSTS, Scope
 from eurekube_sync.model.kubernetes import Node, Service, ServicePort
 from eurekube_sync.model.sources import Complete
+from eurekube_sync.model.struct import replace
 from tests.processor_time import processor_seconds
 from tests.unit.worlds.build import DENIED, NS, REF, endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld

@@ -3,14 +3,13 @@ has a row for each kind of pod."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from eurekube_sync.desired.claims import NotServed, Serving
 from eurekube_sync.model.kubernetes import HostPort, PodHost, SyncerObject
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.build import NS, REF, endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import Instance, InstanceKey, Port
 from eurekube_sync.model.kubernetes import PodRef
 from eurekube_sync.model.ownership import POD, SYNCER
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.build import (
     DOWN,
     LEASE,

@@ -8,12 +8,12 @@ about its pods.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from eurekube_sync.model.kubernetes import Condition, EndpointSlice, PodRef, Service, SyncerRef
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.build import DENIED, NS, REF, endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 

@@ -3,8 +3,6 @@ served."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from eurekube_sync.brake.holds import BrakeLimits
@@ -13,6 +11,7 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.kubernetes import PodRef, SyncerRef
 from eurekube_sync.model.ownership import POD, Ownership, pod_namespace_of, pod_uid_of
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.build import (
     CLUSTER,
     DENIED,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,6 +28,7 @@ from eurekube_sync.model.kubernetes import (
 )
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.build import (
     NAMING,
     NS,

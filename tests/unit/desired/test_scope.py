@@ -4,7 +4,6 @@ select from."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -19,6 +18,7 @@ from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import CLASS, SYNCER, syncer_of
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.build import (
     DENIED,
     NS,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from eurekube_sync.desired.spec import check_app_name, host_name_warning, parse
 from eurekube_sync.manifests.crd import object_schema
 from eurekube_sync.manifests.schema import conformed
 from eurekube_sync.model.errors import InvalidSyncer
+from eurekube_sync.model.struct import replace
 from tests.cases import Case, syncer_cases, validate_object
 from tests.cases.specs import specs
 from tests.unit.worlds.build import NS, REF, service, syncer

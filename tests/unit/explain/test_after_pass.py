@@ -4,7 +4,6 @@ after it."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -19,6 +18,7 @@ from eurekube_sync.model.imports import ImportRef
 from eurekube_sync.model.kubernetes import GoodPass, LockRecord, SyncerRef
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.asked import Asked
 from tests.unit.worlds.build import NS, REF, endpoint, key, piece, service, syncer
 from tests.unit.worlds.imports import REVIEW, ImportWorld, dc, import_object

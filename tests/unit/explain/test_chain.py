@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from eurekube_sync.explain.links import Outcome, Part
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import PodCondition, PodDetail, ServicePort, ServiceSelector
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.asked import Asked, broken, text
 from tests.unit.worlds.build import NS, endpoint, foreign, key, service, syncer
 from tests.unit.worlds.fakes import FakeWorld

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from eurekube_sync.explain.links import Outcome, Part
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import PodDetail, PodReadiness
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.asked import Asked, broken, text
 from tests.unit.worlds.build import NS, changed, endpoint, key, piece, syncer
 

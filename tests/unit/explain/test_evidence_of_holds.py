@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from rich.console import Console, RenderableType
 
@@ -20,6 +18,7 @@ from eurekube_sync.model.kubernetes import (
     SyncerRef,
 )
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import rfc_3339
 from tests.unit.worlds.asked import Asked
 from tests.unit.worlds.build import NS, endpoint, piece, service, syncer

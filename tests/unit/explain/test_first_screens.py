@@ -3,7 +3,6 @@ question may name."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -19,6 +18,7 @@ from eurekube_sync.model.kubernetes import LockName, PodCondition, PodDetail, Se
 from eurekube_sync.model.ownership import CLUSTER as CLUSTER_MARK
 from eurekube_sync.model.ports import LockStore
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.asked import Asked, broken, text
 from tests.unit.worlds.build import (
     NS,

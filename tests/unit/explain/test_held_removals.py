@@ -4,7 +4,6 @@ the command."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -12,6 +11,7 @@ from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.explain.links import Explanation, Link, Part
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerObject, SyncerStatus
 from eurekube_sync.model.sources import Cause, Listed, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.asked import Asked, text
 from tests.unit.worlds.build import NS, endpoint, nowhere, piece, service, syncer
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -17,6 +16,7 @@ from eurekube_sync.explain.overview import Overview, code_of_overview
 from eurekube_sync.model.kubernetes import FailedPass, GoodPass, LockName, LockRecord
 from eurekube_sync.model.ports import LockStore
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.asked import Asked, broken, text
 from tests.unit.worlds.build import endpoint, key, piece
 

@@ -3,8 +3,6 @@ corrected."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from eurekube_sync.explain.links import Mark, Outcome, Part
@@ -16,6 +14,7 @@ from eurekube_sync.model.kubernetes import (
     ServiceSelector,
 )
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.asked import Asked, broken, text
 from tests.unit.worlds.build import NS, endpoint, piece, service, syncer
 

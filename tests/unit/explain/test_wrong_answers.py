@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,6 +24,7 @@ from eurekube_sync.model.kubernetes import (
 )
 from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.asked import Asked, broken, text
 from tests.unit.worlds.build import NS, changed, endpoint, key, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.ownership import Former
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import OwnWrites
 from tests.embedded.eureka import FullEureka
 from tests.embedded.kubernetes import FullKubernetes

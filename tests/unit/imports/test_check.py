@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -14,6 +13,7 @@ from eurekube_sync.explain.links import Check, Finding, Grade
 from eurekube_sync.model import ports
 from eurekube_sync.model.kubernetes import Endpoint, EndpointPort, EndpointSlice
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.explain.test_findings import Cluster
 from tests.unit.worlds.build import DENIED, listed, nowhere
 from tests.unit.worlds.imports import ImportWorld, import_object

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -16,6 +15,7 @@ from eurekube_sync.explain.what import Kind, What, parse_what
 from eurekube_sync.model import ports
 from eurekube_sync.model.kubernetes import ServicePort
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.asked import Details
 from tests.unit.worlds.build import DENIED, DOWN, service
 from tests.unit.worlds.imports import REVIEW, SHOP, ImportWorld, dc, import_object

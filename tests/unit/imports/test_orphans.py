@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from eurekube_sync.cli.output.answers import orphans_data
 from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.model.struct import replace
 from eurekube_sync.owner.orphans import Orphans, look_for_orphans
 from tests.unit.worlds.build import DENIED, NS, endpoint, piece, service, syncer
 from tests.unit.worlds.imports import SHOP, ImportWorld, dc, import_object

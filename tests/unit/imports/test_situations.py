@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,6 +25,7 @@ from eurekube_sync.model.kubernetes import (
     ServicePort,
 )
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.imports.test_when_nothing_is_removed import Server
 from tests.unit.worlds.build import CLUSTER, DENIED, DOWN, OUT, service
 from tests.unit.worlds.imports import REVIEW, SHOP, ImportWorld, dc, import_object

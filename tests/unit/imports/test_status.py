@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from typing import Any, cast
 
 from eurekube_sync.cli.output.answers import overview_data, overview_table, summary
@@ -14,6 +13,7 @@ from eurekube_sync.explain.overview import Overview, chosen, code_of_overview, o
 from eurekube_sync.model import ports
 from eurekube_sync.model.imports import ImportRef
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.asked import Details
 from tests.unit.worlds.build import syncer
 from tests.unit.worlds.imports import SHOP, ImportWorld, dc, import_object

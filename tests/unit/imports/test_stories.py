@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
 
 from eurekube_sync.model.errors import ClusterConflict, ClusterUnavailable
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.imports import MANAGER, ImportRef
 from eurekube_sync.model.kubernetes import Endpoint, EndpointPort, EndpointSlice, Service
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.imports.test_when_nothing_is_removed import Server
 from tests.unit.worlds.build import DOWN, UP, service
 from tests.unit.worlds.fakes import When
@@ -29,8 +30,7 @@ AWAY = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
 APPS = ("review", "order", "stock", "user", "cart", "price")
 
 
-@dataclass(frozen=True)
-class Living:
+class Living(Struct, frozen=True):
     """An instance of the data centre. It registers itself again where Eureka lost it."""
 
     number: int

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
@@ -23,6 +22,7 @@ from eurekube_sync.desired.imports import (
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.imports import ImportObject
 from eurekube_sync.model.kubernetes import Endpoint, EndpointPort, EndpointSlice, Service
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.build import CLUSTER, DOWN, listed, service
 from tests.unit.worlds.imports import NETWORKS, SHOP, dc, import_object
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from eurekube_sync.model.imports import ImportRef
 from eurekube_sync.model.kubernetes import Endpoint, EndpointPort, EndpointSlice
 from eurekube_sync.model.ports import EurekaServer
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.model.text import rfc_3339
 from eurekube_sync.observe.imports import registry_age
 from tests.unit.worlds.build import CLUSTER, DOWN

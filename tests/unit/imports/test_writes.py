@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from eurekube_sync.brake.approval import PlanId
@@ -12,6 +10,7 @@ from eurekube_sync.model.actions import Register
 from eurekube_sync.model.errors import ClusterDenied
 from eurekube_sync.model.imports import ImportRef
 from eurekube_sync.model.kubernetes import EndpointPort, ServicePort
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.build import NS, endpoint, piece, service, syncer
 from tests.unit.worlds.imports import REVIEW, SHOP, ImportWorld, dc, import_object
 

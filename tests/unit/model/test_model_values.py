@@ -28,6 +28,8 @@ from tests.unit.worlds.build import DENIED, NS, REF, key, service, syncer
 def test_only_a_complete_source_proves_anything() -> None:
     """An Unknown is refused even where no type checker looks. All proofs are equal."""
     assert Complete(data=1).proof == Proof(Complete(data=()))
+    assert len({Complete(data=1).proof, Complete(data=2).proof}) == 1
+    assert Complete(data=1).proof != Complete(data=1)
     for nothing in (DENIED, None, ()):
         with pytest.raises(TypeError, match="a removal cannot rest on"):
             Proof(nothing)  # type: ignore[arg-type]

@@ -5,8 +5,6 @@ These are whole passes, like those of `test_former_marks`.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from eurekube_sync.cli.output.report import sentences
@@ -15,6 +13,7 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.errors import RegistryError, RegistryRejected, RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.ownership import CLUSTER, NO_FORMER, OWNER, SYNCER
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.former import FormerUnread, judge
 from tests.unit.controller.test_reconcile import add_app, article, pods
 from tests.unit.desired.test_drain import drained

@@ -6,8 +6,6 @@ These are whole passes. The instances under the old mark are as the old installa
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from eurekube_sync.apply.leases import RenewalLedger
@@ -19,6 +17,7 @@ from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, NO_FORMER, OWNER, Former
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.controller.test_reconcile import add_app, article, pods
 from tests.unit.worlds.build import NS, changed, endpoint, foreign
 from tests.unit.worlds.build import OWNER as OLD

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from eurekube_sync.desired.spec import DRAIN_ANNOTATION
 from eurekube_sync.model.errors import RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Pod
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import LastSeen
 from tests.unit.plan.test_left_alone import lose_all, standing
 from tests.unit.worlds.build import (

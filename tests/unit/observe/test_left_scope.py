@@ -5,8 +5,6 @@ These are whole passes of two installations with one owner.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from eurekube_sync.cli.output.report import sentences
@@ -16,6 +14,7 @@ from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import OWNER as OF_OWNER
+from eurekube_sync.model.struct import replace
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import NS, foreign
 from tests.unit.worlds.fakes import FakeWorld

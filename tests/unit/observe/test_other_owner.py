@@ -6,7 +6,6 @@ These are whole passes.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from eurekube_sync.model.eureka import LIST_LAG, InstanceKey, LeaseTimes
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.installations import OtherOwner
 from tests.unit.controller.test_reconcile import add_app, article, pods
 from tests.unit.worlds.build import NS, changed, endpoint, foreign, key, piece, service, syncer

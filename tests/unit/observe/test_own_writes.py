@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from eurekube_sync.desired.scope import Scope
@@ -19,6 +17,7 @@ from eurekube_sync.model.actions import (
 )
 from eurekube_sync.model.eureka import InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.sources import Complete
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import Observed, OwnWrites
 from tests.unit.controller.test_reconcile import A, B, article, ours, pods
 from tests.unit.worlds.build import (

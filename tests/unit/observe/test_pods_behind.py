@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Grounds
 from eurekube_sync.model.ownership import POD
 from eurekube_sync.model.sources import Complete
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.kubernetes import pods_behind
 from tests.unit.worlds.build import NS, REF, UP, instance, key, observed, stored, view
 from tests.unit.worlds.fakes import FakeWorld

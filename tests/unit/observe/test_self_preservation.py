@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import Headroom, headroom, interval_of
 from tests.unit.worlds.build import foreign, instance, observed, stored
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from eurekube_sync.apply.leases import RenewalLedger
@@ -18,6 +16,7 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER
 from eurekube_sync.model.ownership import OWNER as OF_OWNER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import OwnWrites
 from eurekube_sync.owner.orphans import Fate, Orphans, look_for_orphans
 from tests.in_process.workers import InTurn

@@ -4,7 +4,6 @@ interruption."""
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
 
@@ -31,6 +30,7 @@ from eurekube_sync.model.ownership import CLUSTER as CLUSTER_MARK
 from eurekube_sync.model.ownership import OWNER as OWNER_MARK
 from eurekube_sync.model.ownership import SYNCER
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.owner.purge import PurgeReport, PurgeWorld, look_before_purge, purge
 from tests.in_process.workers import InTurn
 from tests.unit.worlds.build import (

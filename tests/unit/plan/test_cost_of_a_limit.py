@@ -5,7 +5,6 @@ seconds."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,6 +15,7 @@ from eurekube_sync.desired.claims import Desired, Kept, Right, Rival, Serving, W
 from eurekube_sync.desired.limit import LIMIT, Limit, Measure
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import Observed, Unread
 from eurekube_sync.plan.left_out import within_limits
 from tests.unit.worlds.build import (

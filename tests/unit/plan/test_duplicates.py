@@ -7,7 +7,6 @@ These are whole passes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -22,6 +21,7 @@ from eurekube_sync.model.eureka import (
     Port,
 )
 from eurekube_sync.model.kubernetes import EndpointPort, PodRef, ServicePort
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import OwnWrites
 from eurekube_sync.plan.duplicates import lacks
 from tests.unit.plan.test_left_alone import condition, itself, setting, standing

@@ -3,11 +3,10 @@ is the same."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import Unread
 from eurekube_sync.plan.earlier import EarlierPlan
 from eurekube_sync.plan.make import make_plan

@@ -4,7 +4,6 @@ whole passes."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from eurekube_sync.model.errors import RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance, Port
 from eurekube_sync.model.kubernetes import Condition, EndpointSlice, PodRef
 from eurekube_sync.model.ownership import OWNER
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import LastSeen, Unread
 from eurekube_sync.plan.make import lost
 from tests.unit.worlds.build import (

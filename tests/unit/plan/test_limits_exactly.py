@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +15,7 @@ from eurekube_sync.desired.spec import parse
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.reasons import Reason
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import OwnWrites, Unread
 from eurekube_sync.plan.left_out import within_limits
 from eurekube_sync.plan.value import UNCHANGED, Ruling

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from time import process_time
 
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from eurekube_sync.model.imports import MANAGER, ImportObject, ImportPort, ImportSlice
 from eurekube_sync.model.kubernetes import Endpoint, EndpointPort, EndpointSlice
+from eurekube_sync.model.struct import replace
 from eurekube_sync.plan import packing
 from eurekube_sync.plan.packing import Group, SliceWrite, Verb, pack
 

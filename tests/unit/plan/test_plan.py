@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -33,6 +32,7 @@ from eurekube_sync.model.kubernetes import Service, ServicePort, SyncerObject, S
 from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sources import Complete, Listed
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import Unread
 from eurekube_sync.plan.make import make_plan, plan_blind, plan_renewals
 from eurekube_sync.plan.ours import differences, overridden

@@ -7,7 +7,6 @@ A tenant may write any address into the Services, syncers and slices of its own 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,6 +26,7 @@ from eurekube_sync.model.kubernetes import (
     SyncerRef,
 )
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import LastSeen
 from eurekube_sync.plan.left_out import first_registered
 from eurekube_sync.plan.make import plan_blind

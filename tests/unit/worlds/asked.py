@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import cast
 
 from eurekube_sync.controller.look import (
@@ -34,6 +33,7 @@ from eurekube_sync.model.kubernetes import (
 )
 from eurekube_sync.model.ports import EurekaServer, LockStore, Registry
 from eurekube_sync.model.sources import Complete, Source
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.build import NS, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from eurekube_sync.desired.claims import Desired
@@ -33,6 +32,7 @@ from eurekube_sync.model.kubernetes import (
 )
 from eurekube_sync.model.ownership import Ownership, instance_id
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import Observed, observe
 
 UP, DOWN, OUT = InstanceStatus.UP, InstanceStatus.DOWN, InstanceStatus.OUT_OF_SERVICE

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NoReturn, TypeVar
 
@@ -60,6 +60,7 @@ from eurekube_sync.model.kubernetes import (
 from eurekube_sync.model.ownership import NO_FORMER
 from eurekube_sync.model.ports import Batched, Dated, Elsewhere
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.model.struct import replace
 from eurekube_sync.observe.eureka import LastSeen, OwnWrites
 from tests.in_process.workers import InTurn
 from tests.unit.worlds.build import CLUSTER, NS, OWNER, changed

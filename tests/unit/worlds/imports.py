@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from eurekube_sync.controller.one_pass import ImportReport, PassSettings, World
@@ -30,6 +29,7 @@ from eurekube_sync.model.kubernetes import (
 )
 from eurekube_sync.model.ports import EurekaServer
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.build import UP, seen
 from tests.unit.worlds.fakes import Cluster, FakeWorld, Wire
 

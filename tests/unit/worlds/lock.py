@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from eurekube_sync.model.kubernetes import LockName, LockRecord
+from eurekube_sync.model.struct import replace
 
 NAME = LockName(namespace="eurekube-sync", name="shop")
 

@@ -3,10 +3,10 @@ ports."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec import Struct
 
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
@@ -28,8 +28,7 @@ NAMESPACES = (NS, "second")
 STATUSES = tuple(InstanceStatus)
 
 
-@dataclass(frozen=True)
-class Scenery:
+class Scenery(Struct, frozen=True):
     """The objects of a cluster."""
 
     syncers: tuple[SyncerObject, ...]

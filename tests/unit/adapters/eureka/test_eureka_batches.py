@@ -9,7 +9,7 @@ import random
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -35,6 +35,7 @@ from eurekube_sync.model.errors import RegistryUnusable
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ports import Batched, Dated, Registry
+from eurekube_sync.model.struct import replace
 from tests.embedded.eureka import FullEureka
 from tests.in_process.eureka import InProcessAdapter
 from tests.in_process.workers import InTurn

@@ -8,7 +8,7 @@ import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from typing import TypeVar, cast
 
@@ -46,6 +46,7 @@ from eurekube_sync.model.eureka import (
 )
 from eurekube_sync.model.ports import Elsewhere, Registry
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds import fakes
 from tests.unit.worlds.build import (
     OWNERSHIP,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from eurekube_sync.manifests.planned import PlannedObject
 from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.kubernetes import SyncerObject
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.adapters.kubernetes.world import SYNCERS, Half, World, answer
 
 

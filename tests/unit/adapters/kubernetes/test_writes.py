@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -25,6 +24,7 @@ from eurekube_sync.model.kubernetes import (
     SyncerRef,
     SyncerStatus,
 )
+from eurekube_sync.model.struct import replace
 from tests.unit.adapters.kubernetes.world import START, SYNCERS, World, answer
 
 STATUS = SyncerStatus(observed_generation=1, ready="1/1", desired=1, registered=1, up=1)

@@ -3,7 +3,6 @@ noticed."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from eurekube_sync.cli.monitoring.metrics import KEPT_PASSES, METRICS, Monitor, 
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.model.sources import Cause, Server, Unknown
+from eurekube_sync.model.struct import replace
 from tests.trickling import NEVER_ENDING_HEAD, SOON_SECONDS, Stopwatch, trickling
 from tests.unit.worlds.build import endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld

@@ -8,7 +8,6 @@ import gc
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -43,6 +42,7 @@ from eurekube_sync.model.kubernetes import (
 from eurekube_sync.model.reasons import Reason
 from eurekube_sync.model.sanitize import printable
 from eurekube_sync.model.sources import Cause, Server, Unknown
+from eurekube_sync.model.struct import replace
 from tests.unit.worlds.build import CLUSTER, DENIED, NS, endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 from tests.unit.worlds.imports import ImportWorld, dc, import_object
