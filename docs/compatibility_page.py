@@ -60,7 +60,7 @@ _NOT_HERE = """\
 
 ## Python and packages
 
-The unit tests run on these in plain `tox`.
+The unit tests run on these: the newest in `tox -m wide`, the others in plain `tox`.
 
 | Python | packages | environment |
 |---|---|---|
@@ -111,7 +111,7 @@ def _where(machine: Mapping[str, Any], rows: Mapping[str, Any]) -> str:
     text = (
         f"The program was tested with these servers on {when}, with Python {machine['python']} and "
         f"Java {machine['java']}, on {machine['cores']} cores of {machine['processor']}. "
-        "The machine did other work at the same time. `tox -e compatibility` runs all of it again. Plain `tox` runs a part: the oldest line of "
+        "The machine did other work at the same time. `tox -e compatibility` runs all of it again. `tox -m wide` runs a part: the oldest line of "
         "Spring Cloud, Netflix's own server, and the oldest Kubernetes."
     )
     return f"{fill(text, _WIDTH)}\n"

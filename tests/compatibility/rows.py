@@ -28,7 +28,7 @@ KUBERNETES_CONTRACT = (
     "tests/contract/test_lock_object.py",
 )
 _QUICK = ("Eureka Edgware", "Eureka Netflix-1.10", f"Kubernetes {OLDEST_KUBERNETES}")
-"""The rows of plain `tox`: the oldest ones, and the one that is not Spring's."""
+"""The rows of `tox -m wide`: the oldest ones, and the one that is not Spring's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Row:
 
     @property
     def quick(self) -> bool:
-        """Whether it is one of plain `tox`."""
+        """Whether it is one of `tox -m wide`."""
         return self.name in _QUICK
 
 

@@ -56,7 +56,7 @@ def test_the_readme_names_the_servers_of_the_matrix() -> None:
         assert f"| {server} | {text} |" in readme
 
 
-def test_plain_tox_runs_a_part_of_it() -> None:
+def test_the_quick_rows_are_a_part_of_it() -> None:
     """The rows that are marked as quick are at most a third of all."""
     quick = [row for row in ROWS.values() if row.quick]
     assert 0 < len(quick) <= len(ROWS) / 3

@@ -23,8 +23,7 @@ from eurekube_sync.model.imports import IMPORT
 from tests.cases import Case, all_cases, manifest_of, released_cases, validate_object
 from tests.cases.specs import specs
 from tests.embedded.kubernetes import FullKubernetes
-from tests.servers.go_builds import OLDEST_KUBERNETES, kubernetes
-from tests.servers.kube import ApiServer, Etcd, KubernetesServers
+from tests.servers.kube import KubernetesServers
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.servers
@@ -72,27 +71,14 @@ def path_of(manifest: Any) -> str:
     return IMPORTS if manifest.get("kind") in (IMPORT, f"{IMPORT}s") else SYNCERS
 
 
-@pytest.fixture(scope="module", params=["newest", "oldest"])
-def server(request: pytest.FixtureRequest) -> Iterator[KubernetesServers | ApiServer]:
-    """The newest Kubernetes, which other tests share, and the oldest that is supported."""
-    if request.param == "newest":
-        yield request.getfixturevalue("kubernetes_servers")
-    else:
-        with (
-            Etcd() as etcd,
-            ApiServer(etcd_url=etcd.url, programs=kubernetes(OLDEST_KUBERNETES)) as server,
-        ):
-            yield server
-
-
 @pytest.fixture(scope="module")
-def api(server: KubernetesServers | ApiServer) -> Iterator[Api]:
+def api(kubernetes_servers: KubernetesServers) -> Iterator[Api]:
     """An API server that serves the CRDs."""
     with requests.Session() as session:
         session.trust_env = False
-        session.verify = str(server.ca_file)
-        session.headers["Authorization"] = f"Bearer {server.admin_token}"
-        api = Api(url=server.url, session=session)
+        session.verify = str(kubernetes_servers.ca_file)
+        session.headers["Authorization"] = f"Bearer {kubernetes_servers.admin_token}"
+        api = Api(url=kubernetes_servers.url, session=session)
         for definition in load_crds():
             created = api.call("POST", DEFINITIONS, definition, fieldValidation="Strict")
             assert created.status_code in (201, 409), created.text

@@ -180,6 +180,7 @@ STRICTER = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.oldest
 @STRICTER
 def test_on_the_oldest_only_a_mended_spec_frees_a_syncer(
     oldest: Subject, stricter: Callable[[dict[str, Any]], None], field: str
@@ -208,6 +209,7 @@ def test_on_the_oldest_only_a_mended_spec_frees_a_syncer(
         oldest.world.request("GET", f"{SYNCERS}/stuck")
 
 
+@pytest.mark.oldest
 def test_on_the_oldest_a_rule_of_the_whole_spec_refuses_a_status_as_well(oldest: Subject) -> None:
     """A pattern does not: a write of the status is checked by the rules, and not by the schema of
     the spec."""
@@ -245,6 +247,7 @@ def test_on_the_newest_our_writes_pass(
         newest.world.request("GET", f"{SYNCERS}/stuck")
 
 
+@pytest.mark.oldest
 def test_on_the_oldest_a_failed_test_of_a_json_patch_has_no_cause_either(oldest: Subject) -> None:
     """It is a 422 as well, and means that somebody else was faster."""
     oldest.make("rating")
@@ -253,7 +256,7 @@ def test_on_the_oldest_a_failed_test_of_a_json_patch_has_no_cause_either(oldest:
         oldest.world.request("PATCH", f"{SYNCERS}/rating", patch, patch_type=JSON_PATCH)
 
 
-@pytest.mark.parametrize("server", ["oldest", "newest"])
+@pytest.mark.parametrize("server", [pytest.param("oldest", marks=pytest.mark.oldest), "newest"])
 def test_what_an_older_crd_drops_is_written_once_a_pass(
     server: str, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -122,7 +122,7 @@ def registry(eureka_fast: EurekaServer) -> Registry:
     return found
 
 
-@pytest.fixture(params=[4, 3], ids=["helm4", "helm3"])
+@pytest.fixture(params=[4, pytest.param(3, marks=pytest.mark.oldest)], ids=["helm4", "helm3"])
 def helms(request: pytest.FixtureRequest, cluster: KubernetesServers, tmp_path: Path) -> Helm:
     """Each major version."""
     return Helm(major=request.param, servers=cluster, folder=tmp_path)

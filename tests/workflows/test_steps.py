@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from configparser import ConfigParser
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ import yaml
 
 from eurekube_sync import __version__ as VERSION
 from tests.servers.go_builds import helm
-from tests.workflows.workflow import ROOT, Job, filled, jobs, workflow
+from tests.workflows.workflow import ROOT, Job, filled, jobs, tox_environments, workflow
 
 REPOSITORY = "Eurekube/eurekube-sync"
 """With a capital, which no registry takes."""
@@ -73,7 +72,7 @@ class Runner:
             digest=DIGEST,
             chart_digest=CHART_DIGEST,
             helm=str(helm(4)),
-            elsewhere=environments_of_ci(),
+            elsewhere=tox_environments(),
         )
         for name in ("docker", "cosign", "gh", "helm", "sudo", "tox"):
             (programs / name).write_text(text)
@@ -156,13 +155,6 @@ class Runner:
         return dict(line.split("=", 1) for line in output.read_text().splitlines())
 
 
-def environments_of_ci() -> list[str]:
-    """Those that `.ci/run` and ci.yml run."""
-    tox = ConfigParser()
-    tox.read(ROOT / "tox.ini")
-    return [name.strip() for name in tox["tox"]["env_list"].split(",")]
-
-
 def copy_checkout(folder: Path) -> None:
     """What git has or would add, with a date in the changelog, as on the day of a release."""
     listed = subprocess.run(
@@ -200,7 +192,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Runner:
 def test_each_step_of_ci_runs(tmp_path: Path) -> None:
     """One for each environment, and an image that is built and run."""
     runner = Runner(folder=tmp_path, event={})
-    assert runner.run("ci.yml") == 2 * len(environments_of_ci()) + 2
+    assert runner.run("ci.yml") == 2 * len(tox_environments()) + 2
     called = [call[:2] for call in runner.calls if call[0] == "docker"]
     assert called == [["docker", "build"], ["docker", "run"]]
 

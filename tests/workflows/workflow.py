@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from configparser import ConfigParser
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,16 @@ class Job:
         """Its steps; those of a job that calls another workflow are there."""
         steps: list[Json] = self.content.get("steps", [])
         return steps
+
+
+def tox_environments() -> list[str]:
+    """Return those of plain `tox`, and those of `tox -m wide`."""
+    read = ConfigParser()
+    read.read(ROOT / "tox.ini")
+    name, _, wide = read["tox"]["labels"].strip().partition(" = ")
+    assert name == "wide"
+    named = [*read["tox"]["env_list"].split(","), *wide.split(",")]
+    return [environment.strip() for environment in named]
 
 
 def workflow(name: str) -> Json:
