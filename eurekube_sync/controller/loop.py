@@ -13,7 +13,8 @@ from msgspec import Struct
 from eurekube_sync.apply.leases import chunks
 from eurekube_sync.controller.changes import News, Standing
 from eurekube_sync.controller.diagnosis import problems_of_sources
-from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.exit_of_pass import of_report
 from eurekube_sync.controller.one_pass import EurekaWorld, PassReport
 from eurekube_sync.controller.steps import applier_of
 from eurekube_sync.desired.scope import Scope

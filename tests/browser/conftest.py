@@ -10,7 +10,7 @@ import pytest
 from eurekube_sync.cli.monitoring.metrics import Monitor
 from eurekube_sync.cli.monitoring.server import serving
 from eurekube_sync.cli.output.report import summary
-from eurekube_sync.controller.exit_codes import of_report
+from eurekube_sync.controller.exit_of_pass import of_report
 from eurekube_sync.model.kubernetes import PodReadiness
 from eurekube_sync.model.sources import Server
 from eurekube_sync.model.struct import replace

@@ -13,7 +13,8 @@ from typing import Any
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli.connect import Installation, connect
-from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.exit_of_pass import of_report
 from eurekube_sync.controller.one_pass import PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.desired.scope import Scope

@@ -49,7 +49,8 @@ from eurekube_sync.cli.output.passes import Reporter, reporter
 from eurekube_sync.cli.output.report import summary
 from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.values import NAME
-from eurekube_sync.controller.exit_codes import ExitCode, failure_of
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.exit_of_pass import failure_of
 from eurekube_sync.controller.lock import Lock, UnderLock
 from eurekube_sync.controller.loop import BetweenPasses, Schedule, run_passes
 from eurekube_sync.controller.one_pass import EurekaWorld, PassReport, PassSettings

@@ -11,7 +11,8 @@ import pytest
 from eurekube_sync.brake.braking import Braked
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.brake.holds import Hold
-from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.exit_of_pass import of_report
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Grounds
 from eurekube_sync.model.kubernetes import PodRef, Pods, Service, SyncerRef

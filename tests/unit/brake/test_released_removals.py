@@ -8,7 +8,8 @@ from eurekube_sync.brake.approval import APPROVE_ANNOTATION, PlanId
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.output.report import sentences
-from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.exit_of_pass import of_report
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.errors import ClusterDenied, RegistryUnavailable
 from eurekube_sync.model.kubernetes import EndpointSlice, PodRef, SyncerRef

@@ -6,7 +6,8 @@ from __future__ import annotations
 import pytest
 
 from eurekube_sync.cli.output.report import sentences
-from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.exit_of_pass import of_report
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER

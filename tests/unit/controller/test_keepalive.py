@@ -5,7 +5,8 @@ from __future__ import annotations
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.cli.output.passes import as_data
 from eurekube_sync.cli.output.report import sentences, summary
-from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.exit_of_pass import of_report
 from eurekube_sync.controller.one_pass import EurekaWorld, PassReport, PassSettings
 from eurekube_sync.controller.reconcile import keepalive
 from eurekube_sync.desired.scope import Scope

@@ -11,7 +11,8 @@ import pytest
 from eurekube_sync.apply.lost import Lost
 from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.cli.monitoring.metrics import GOOD, LOST, measured
-from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.exit_of_pass import of_report
 from eurekube_sync.controller.loop import Schedule, run_passes
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import ALLOWED_APPS, Scope

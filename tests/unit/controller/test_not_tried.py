@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.exit_of_pass import of_report
 from eurekube_sync.model.actions import Outcome, Outcomes, Result
 from eurekube_sync.model.struct import replace
 from tests.unit.controller.test_reconcile import article

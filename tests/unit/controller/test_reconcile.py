@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.exit_of_pass import of_report
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER, DRAIN_ANNOTATION
 from eurekube_sync.model.actions import Renew

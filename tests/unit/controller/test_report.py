@@ -13,7 +13,8 @@ from eurekube_sync.brake.holds import BrakeLimits
 from eurekube_sync.cli.output.passes import as_data, pass_markdown, pass_table
 from eurekube_sync.cli.output.report import summary
 from eurekube_sync.cli.output.table import Diff, console_for, rows_of
-from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.exit_of_pass import of_report
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.selector import parse_selector

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.exit_of_pass import of_report
 from eurekube_sync.desired.claims import NotServed, Serving
 from eurekube_sync.desired.instance import family_of
 from eurekube_sync.model.kubernetes import (

@@ -14,7 +14,8 @@ from eurekube_sync.cli.output.report import sentences, summary
 from eurekube_sync.cli.output.table import console_for, rows_of
 from eurekube_sync.controller.changes import Ended, Standing
 from eurekube_sync.controller.diagnosis import problems_of
-from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.exit_of_pass import of_report
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.controller.record import decisions
 from eurekube_sync.model.errors import ClusterDenied

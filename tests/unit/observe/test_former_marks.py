@@ -10,7 +10,8 @@ import pytest
 
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.cli.output.report import sentences
-from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.exit_of_pass import of_report
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.errors import RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus

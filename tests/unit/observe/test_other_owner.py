@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from eurekube_sync.cli.output.report import sentences
-from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.exit_of_pass import of_report
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.selector import parse_selector

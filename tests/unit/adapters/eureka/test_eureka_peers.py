@@ -24,7 +24,8 @@ from eurekube_sync.adapters.eureka.peers import (
     sweep_seconds,
 )
 from eurekube_sync.adapters.eureka.replication import REPLICATION_SECONDS
-from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.exit_of_pass import of_report
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.actions import Result
 from eurekube_sync.model.deadline import TimeLimit
